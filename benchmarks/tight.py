@@ -54,7 +54,7 @@ def square_wave(k: int, epsilon: float) -> Mechanism:
 
 def cases() -> Iterator[tuple[str, Mechanism, int, int, float]]:
     """Yield name, mechanism, people, dummies and delta."""
-    for n in (1000, 100_000):
+    for n in (100, 1000, 100_000):
         yield "randomized response, k = 10, epsilon_0 = 2", hs.RandomizedResponse(k=10, epsilon=2.0), n, 0, 1e-6
         yield "subset selection, k = 10, w = 3, epsilon_0 = 1", hs.SubsetSelection(k=10, w=3, epsilon=1.0), n, 0, 1e-6
         yield "one-hot OUE, k = 1,000, epsilon_0 = 1", hs.UnaryEncoding(k=1000, epsilon=1.0), n, 0, 1e-6
@@ -109,8 +109,8 @@ How wide is the certified bracket of central ε? The width is relative to the lo
 """
 
 TAIL = """
-- **Large crowds.** If about ln(1/δ) + 6 reports belong to the [pool](../theory/pool.md), the upper bound is tight for
-  any finite randomizer.
+- **Crowds.** If all values have about ln(1/δ) + 6 reports in common, the upper bound is within a few per cent for any
+  finite randomizer ([pools in sequence](../theory/pool.md)). With twice as many it is within a few per mille.
 - **Local hashing** is tight if the number of buckets is a power of two. Otherwise the upper bound is that of the
   [blanket](../theory/blanket.md), because it is unknown how often three values collide under affine hashes.
 - **Rare reports** (many filters with small p, or few people and many values). The adversary of the upper bound knows

@@ -35,6 +35,7 @@ _RUN = f"{_TARGETS}[run]\nrepetitions = 2\nseed = 1\n"
 _SHARES = f"{_TABLE}{_ANSWER}{_RESPONSE}{_UNIFORM}{_RUN}"
 _NUMBERS = f"{_TABLE}{_MINUTES}{_RESPONSE}{_UNIFORM}{_RUN}"
 _OF_A_COLUMN = _RESPONSE.replace("[", "[columns.", 1)
+_OF_A_GROUP = _RESPONSE.replace("[", "[groups.", 1)
 _DUMMIES = 'kind = "scrambler"\ndummies = { kind = "binomial", trials = 200, p = 0.25 }'
 
 
@@ -65,6 +66,10 @@ KINDS: Mapping[str, str] = {
     "shares, a random number of dummies": _behind(_DUMMIES),
     "shares, sums of bits": _behind('kind = "secure-aggregation"', ("randomized-response", "unary-encoding")),
     "shares, noisy order": _behind('kind = "mallows"\nalpha = 4.0\ngroups = { column = "place" }'),
+    "shares, groups with different randomizers": (
+        f'group_column = "group"\n{_TABLE}{_ANSWER}[[groups]]\nname = "first"\n{_OF_A_GROUP}'
+        f'[[groups]]\nname = "second"\n{_with(_OF_A_GROUP, ("2.0", "3.0"))}{_UNIFORM}{_TARGETS}'
+    ),
     "numbers: the mean": _NUMBERS,
     "numbers: quantiles": _with(_NUMBERS, ("randomized-response", "square-wave")),
     "numbers: the sum": (
@@ -135,6 +140,7 @@ def write(kind: str, folder: Path) -> None:
     chance = np.random.default_rng(1)
     answers = {"answer": chance.choice(list("abcd"), PEOPLE), "minutes": chance.integers(0, 121, PEOPLE)}
     people = pl.DataFrame({"id": [f"p{number}" for number in range(PEOPLE)], "place": np.arange(PEOPLE) % 3, **answers})
+    people = people.with_columns(group=pl.Series(["first", "second"] * (PEOPLE // 2)))
     visits = pl.concat([people, people]).with_row_index("visit")
     tables = {"people": people, "visits": visits, "tv": people[:400], "web": people[200:]}
     for name in ("arrivals", "inspect", "init"):
@@ -186,7 +192,7 @@ def _signature(text: str) -> tuple[object, ...]:
     read = tomllib.loads(text)
     population, shuffler = read.get("population", {}), read.get("shuffler", {})
     return (
-        *(key in read for key in ("columns", "sum", "query")),
+        *(key in read for key in ("columns", "groups", "sum", "query")),
         *(read.get("rounds", 1) > 1, read.get("memoised", False)),
         *(key in population for key in ("reports_per_person", "publishers")),
         *(population.get("kind"), shuffler.get("kind"), isinstance(shuffler.get("dummies"), dict)),

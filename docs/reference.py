@@ -18,7 +18,8 @@ from cyclopts import App
 
 from hushuffle import cli, report
 from hushuffle.cli.console import Exit
-from hushuffle.specification.schema import column_schema, schema_of, sum_schema
+from hushuffle.cli.options import SCHEMA_VERSION
+from hushuffle.specification.schema import column_schema, groups_schema, schema_of, sum_schema
 from hushuffle_network.meter import LABELS, METRICS
 from hushuffle_network.queries.specification import PlanSpecification
 from hushuffle_network.settings import ServiceSettings
@@ -95,6 +96,16 @@ with code 3 unless all pass.
 `kind = "secure-aggregation"` [releases only sums](../how-to/secure-sums.md). `collect` writes `sums.json`.
 
 <!-- keys shuffler SecureAggregation -->
+
+## Groups with different randomizers
+
+A file with `[[groups]]` describes groups of people who answer one question, each group with its randomizer, behind one
+shuffler: `"uniform"`, or `"scrambler"` with a fixed number of dummies. It has `title`, `group_column`, `[population]`,
+`[[groups]]`, `[shuffler]`, `[targets]` and `[statement]`, and nothing else. The group of each person is public.
+Shuffled reports [do not reveal the shares in each group](../theory/estimation.md#theorem-12). `estimate` gives shares
+in which groups with less noise count more, and the largest difference from the shares among all people.
+
+<!-- keys groups[] Group -->
 
 ## Sums by several messages
 
@@ -243,7 +254,9 @@ target.
 ## JSON documents
 
 Infinity is the text `"infinity"`. `hushuffle.report.json_schema()` is the schema of `result.json`,
-`hushuffle.report.json_schema("study")` that of `study.json`.
+`hushuffle.report.json_schema("study")` that of `study.json`. The
+[schema of all documents](../output.schema.json) covers what commands print with `--json`. `schema_version` and
+`content` are the first keys of each document. Within a version, keys are only added.
 
 | document | keys |
 |---|---|
@@ -366,7 +379,7 @@ class Lists:
 
 def specification() -> str:
     """Return the page of specifications."""
-    return _filled(_SPECIFICATION, column_schema(), sum_schema())
+    return _filled(_SPECIFICATION, column_schema(), groups_schema(), sum_schema())
 
 
 def plan_specification() -> str:
@@ -453,10 +466,83 @@ def program() -> str:
     )
 
 
+_OUTPUT_TYPES = {"text": "string", "count": "integer", "number": "number", "table": "object", "list": "array"}
+_OF_EACH = "people: count, unit: text, reports: count, reports_per_person: count, confidence: number"
+_SHARES = f"{_OF_EACH}, threshold: number, values: count, intervals: text, fake_users: table, frequencies: list"
+_DOCUMENTS = {
+    "calibration": (
+        "calibrate: what the targets allow.",
+        "title: text, deployment: text, population: table, targets: table, rounds: count, binding: text, "
+        "verdict: list, warnings: list",
+    ),
+    "smallest batch": (
+        "minimum-batch: the fewest people with whom the target is met.",
+        "min_batch_size: count, parameters: table, certificate: table",
+    ),
+    "frequencies": ("estimate: the estimated share of each value.", _SHARES),
+    "frequencies of columns": (
+        "estimate of several [[columns]]: by column, the keys of `frequencies`.",
+        "columns: table",
+    ),
+    "estimate of a sum": (
+        "estimate of a [sum]: the sum and the mean.",
+        "people: count, confidence: number, sum: table, mean: table, fake_users: table",
+    ),
+    "inspection of true data": (
+        "inspect: the columns of a private file. Do not publish it.",
+        "source: text, files: count, records: count, columns: list",
+    ),
+    "checks of figures": ("verify: the check of each figure of a result.", "checks: list, summary: table"),
+}
+"""For each content of a document: the command that prints it, and the keys that it always has, with their types."""
+
+
+def output_text() -> str:
+    """Return the JSON schema of what commands print with --json, docs/output.schema.json."""
+    envelope: dict[str, Any] = {
+        "schema_version": {"const": SCHEMA_VERSION, "description": "Within a version, keys are only added."},
+        "content": {"description": "What the document is; it determines the other keys."},
+    }
+    tables: dict[str, Any] = {}
+    for content, (about, keys) in _DOCUMENTS.items():
+        types = dict(key.split(": ") for key in keys.split(", "))
+        properties = {key: {"type": _OUTPUT_TYPES[kind]} for key, kind in types.items()}
+        tables[content] = {
+            "type": "object",
+            "description": about,
+            "properties": {**envelope, "content": {"const": content}, **properties},
+            "required": [*envelope, *properties],
+        }
+    for content, typed in (("assessment", report.json_schema()), ("study", report.json_schema("study"))):
+        tables |= typed.pop("$defs")
+        tables[content] = {key: value for key, value in typed.items() if key != "$schema"}
+    contents = [*_DOCUMENTS, "assessment", "study"]
+    cases = [
+        {
+            "if": {"properties": {"content": {"const": content}}},
+            "then": {"$ref": f"#/$defs/{content.replace(' ', '%20')}"},
+        }
+        for content in contents
+    ]
+    envelope["content"] = {"enum": contents, **envelope["content"]}
+    whole = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "hushuffle --json",
+        "description": "The document that a command of hushuffle prints with --json.",
+        "type": "object",
+        "properties": envelope,
+        "required": [*envelope],
+        "allOf": cases,
+        "$defs": tables,
+    }
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
 PAGES = {
     HERE / "reference" / "program.md": program,
     HERE / "reference" / "specification.md": specification,
     HERE / "reference" / "plan-specification.md": plan_specification,
+    HERE / "output.schema.json": output_text,
 }
 
 if __name__ == "__main__":

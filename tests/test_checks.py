@@ -159,10 +159,7 @@ api: Any = hs
         (lambda: api.dp.local_epsilon([]), "`protocol` must be a Protocol or a MixedProtocol"),
         (lambda: api.pie.alpha("survey"), "`protocol` must be a Protocol, got protocol=<str>"),
         (lambda: api.qif.bayes_capacity([[1.0]]), "`channel` must be a Channel, got channel=<list>"),
-        (
-            lambda: api.qif.shannon_leakage(api.Channel(matrix=[[1.0]]), 0.5),
-            "`prior` must be one probability",
-        ),
+        (lambda: api.qif.shannon_leakage(api.Channel(matrix=[[1.0]]), 0.5), "`prior` must be one probability"),
         (lambda: api.Domain(labels=5), "`labels` must be several texts, got labels=<int>"),
         (lambda: api.Groups.of(5), "`groups` must be a list of one-dimensional arrays"),
         (lambda: api.Groups.of([[0]], n=10**30), "`n` must be an integer from 0"),

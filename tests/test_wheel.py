@@ -121,7 +121,7 @@ def test_the_library_alone_names_what_a_verb_needs(wheel: Path, tmp_path: Path) 
     use(python, tmp_path)
     missing = {"plan": "hushuffle-network", "reproduce": "hushuffle-papers", "verify": "shuffle-certificate"}
     for verb, package in missing.items():
-        line = [python.with_name("hushuffle"), verb, "report/result.json"]
+        line = [str(python.with_name("hushuffle")), verb, "report/result.json"]
         ended = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert ended.returncode == 1
         assert f"pip install {package}" in ended.stderr

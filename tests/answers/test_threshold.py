@@ -26,9 +26,7 @@ PROTOCOLS: Final = {
     "no dummies": hs.Protocol(randomizer=BINARY, shuffler=hs.UniformShuffle(), n=PEOPLE),
     "dummies": hs.Protocol(randomizer=BINARY, shuffler=hs.Scrambler(dummies=200), n=PEOPLE),
     "matrix": hs.Protocol(
-        randomizer=hs.MatrixRandomizer([[0.7, 0.2, 0.1], [0.1, 0.4, 0.5]]),
-        shuffler=hs.Scrambler(dummies=50),
-        n=PEOPLE,
+        randomizer=hs.MatrixRandomizer([[0.7, 0.2, 0.1], [0.1, 0.4, 0.5]]), shuffler=hs.Scrambler(dummies=50), n=PEOPLE
     ),
     "unary encoding": hs.Protocol(
         randomizer=hs.UnaryEncoding(k=2, epsilon=1.0),

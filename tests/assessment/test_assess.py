@@ -62,7 +62,6 @@ def test_the_main_job_on_real_data() -> None:
     assert result.utility is not None
     assert result.utility.met is True
     assert result.utility.z is not None
-    print(f"measured against predicted error over 100 runs: z = {result.utility.z.round(2)}")
     # Normal deviates: |z| > 5.2 has probability 2e-7 for each of the two (equal) values.
     assert float(np.abs(result.utility.z).max()) < 5.2
     assert warned(result) == {"true-values-shown"}

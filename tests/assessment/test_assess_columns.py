@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 
 import hushuffle as hs
 from hushuffle import report as output
-from hushuffle.assessment.columns import calibrate_columns
+from hushuffle.assessment.columns import SeveralColumns
 from hushuffle.assessment.deployment import assess
+from hushuffle.assessment.targets import Choice
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import SpecificationError, UnsupportedProtocolError
@@ -19,7 +21,7 @@ from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import Bound, Report
 from hushuffle.questions.qif.guessing import guarantee_vulnerability
 from hushuffle.report.formatting import asked
-from hushuffle.specification.reading import parse_collection
+from hushuffle.specification.reading import Collection, parse_collection
 
 COLUMNS = """
 [[columns]]
@@ -54,6 +56,15 @@ def written(folder: Path) -> Path:
     return folder
 
 
+def calibrate_columns(
+    collection: Collection,
+    *,
+    base_folder: Path = Path(),
+    how: Callable[[SeveralColumns], Choice] = SeveralColumns.calibrate,
+) -> Choice:
+    return how(SeveralColumns(collection, base_folder))
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return written(tmp_path)
@@ -67,7 +78,9 @@ def no_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return assess(parse_collection(text()), base_folder=written(tmp_path_factory.mktemp("once")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
+        return assess(parse_collection(text()), base_folder=written(tmp_path_factory.mktemp("once")))
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +206,7 @@ def test_what_is_asked_of_all_is_written_down_and_read_again(folder: Path) -> No
     assert assess(first, base_folder=folder).specification == first.effective()
 
 
+@pytest.mark.usefixtures("no_scenarios")
 def test_the_command_writes_a_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "survey.toml").write_text(text(targets="delta = 1e-6, epsilon = 0.01"), encoding="utf-8")
     place = folder / "out"
@@ -273,7 +287,7 @@ def test_the_program_calibrates_several_columns(
     targets = "delta = 1e-6, epsilon = 0.5, standard_error = 0.01"
     Path("two.toml").write_text(text(targets=targets, columns=QUICK), encoding="utf-8")
     found = functools.cache(lambda: calibrate_columns(parse_collection(Path("two.toml").read_text("utf-8"))))
-    monkeypatch.setattr("hushuffle.assessment.columns.calibrate_columns", lambda *_, **__: found())
+    monkeypatch.setattr(SeveralColumns, "calibrate", lambda *_, **__: found())
     assert main(["calibrate", "two.toml", "--strict"]) == Exit.MISSED
     said = capsys.readouterr()
     assert said.err.startswith("hushuffle: target not met: Standard error: asked at most 0.01, got")

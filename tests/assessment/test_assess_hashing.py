@@ -78,7 +78,6 @@ def test_measured_against_predicted(tmp_path: Path) -> None:
     assert utility is not None
     assert utility.z is not None
     assert utility.measured is not None
-    print(f"largest |z| over 400 values: {np.abs(utility.z).max():.2f}")
     assert float(np.abs(utility.z).max()) < 6.0  # 400 normal deviates: 8e-7
     ratio = float((utility.measured**2).sum() / (utility.predicted**2).sum())
     assert 0.9 < ratio < 1.1

@@ -11,7 +11,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.calibrate import calibrate
-from hushuffle.assessment.repeated import repeated
+from hushuffle.assessment.proposed import proposed
 from hushuffle.assessment.trials import worst_error
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
@@ -192,12 +192,19 @@ def test_a_mechanism_with_too_many_reports_has_a_row_that_says_why_changes_have_
 
 
 def test_the_smallest_change_that_suffices_comes_first() -> None:
-    """1,000 values, 500 people, 12 rounds: a larger error by a factor of 10, or of 35, and people by 13, or by 102."""
+    """1,000 values, 500 people, 12 rounds: an error larger by a factor of 10, or of 35, people by 13, or by 102."""
     limits = {"delta": 1e-6, "standard_error": 0.01, "epsilon": 0.5}
-    design = repeated({"n": 500, "k": 1000}, limits, rounds=12, changes=None)
+    design = proposed("shares", {"n": 500, "k": 1000}, limits, rounds=12, changes=None)
     assert not design.tables
-    figures = [re.search(r"(\S+) percentage points|([\d,]+) people", sentence) for sentence in design.advice]
-    factors = [float(each[1]) if each[1] else int(each[2].replace(",", "")) / 500 for each in figures if each]
+    figures = [
+        re.search(r"(\S+) percentage points|([\d,]+) people|targets\.epsilon = (\S+),", sentence)
+        for sentence in design.advice
+    ]
+    factors = [
+        float(each[1] or 0) + int((each[2] or "0").replace(",", "")) / 500 + float(each[3] or 0) / 0.5
+        for each in figures
+        if each
+    ]
     assert len(factors) == len(design.advice) >= 3
     assert factors == sorted(factors)
     assert factors[0] < 20

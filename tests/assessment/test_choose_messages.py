@@ -266,8 +266,7 @@ def test_no_limit_of_messages_is_one_that_can_be_met() -> None:
     found = choose({"population": {"n": 20_000, "k": 5}, "targets": {"delta": 1e-8, "standard_error": 0.1}})
     assert {miss.reason for miss in found.missed if "must be" in miss.reason} == set()
     unlimited = choose(
-        {"population": {"n": 20_000, "k": 5}, "targets": {"delta": 1e-8, "standard_error": 0.1}},
-        most_messages=math.inf,
+        {"population": {"n": 20_000, "k": 5}, "targets": {"delta": 1e-8, "standard_error": 0.1}}, most_messages=math.inf
     )
     assert "blanket-messages" in several(unlimited)
 

@@ -15,9 +15,9 @@ from hushuffle.errors import SpecificationError
 
 COLUMNS = """
 rounds = 2
-population = { n = 500 }
+population = { n = 100 }
 shuffler = { kind = "uniform" }
-targets = { delta = 1e-6, epsilon = 0.9 }
+targets = { delta = 1e-3, epsilon = 0.9 }
 [[columns]]
 name = "one"
 categories = ["a", "b"]
@@ -25,7 +25,7 @@ randomizer = { kind = "randomized-response", epsilon = 1.0 }
 [[columns]]
 name = "two"
 categories = ["a", "b", "c"]
-randomizer = { kind = "unary-encoding", epsilon = 1.5, encoding = "symmetric" }
+randomizer = { kind = "subset-selection", epsilon = 1.5, w = 1 }
 """
 REACH = """
 population = { people = 10_000, audiences = { tv = 3000, web = 2000 }, bits = 10_000 }
@@ -51,19 +51,19 @@ def test_several_columns_are_compared_by_the_figures_of_their_report(tmp_path: P
         assert one.facts["standard error"].upper == max(float(row[-1]) for row in report.tables[0].rows)  # type: ignore[union-attr, arg-type]
         assert one.k == 3
     rows = {str(row[0]): row[1:] for row in comparison_report(compared).tables[0].rows}
-    assert rows["mechanism"][0] == "2 columns: randomized-response, unary-encoding symmetric"
+    assert rows["mechanism"][0] == "2 columns: randomized-response, subset-selection"
     assert rows["reports of each person"][0] == "4"
-    assert rows["bits of each person"][0] == "8"
+    assert rows["bits of each person"][0] == "5.17"
     assert rows["messages of each person"][0] == "4"
     changed = {str(row[0]): row[1:] for row in comparison_report(compared).tables[-1].rows}
     assert changed == {"columns.one.randomizer.epsilon": ("1.0", "2.0")}
 
 
 def test_colluders_of_a_sum_are_assumed_for_columns_too(tmp_path: Path) -> None:
-    population = 'population = { n = 500, kind = "number", low = 0, high = 120, levels = 5 }\n'
+    population = 'population = { n = 100, kind = "number", low = 0, high = 120, levels = 5 }\n'
     total = written(tmp_path, f"{population}sum = {{ epsilon = 1.0, delta = 1e-6, honest = 0.9 }}\n", "sum.toml")
     _, columns = compare([total, written(tmp_path, COLUMNS)])
-    colluding = columns.facts["central epsilon, 50 colluders"]
+    colluding = columns.facts["central epsilon, 10 colluders"]
     assert isinstance(colluding, hs.Bound)
     assert colluding.upper > columns.figures["central-dp"].upper
 
@@ -114,10 +114,15 @@ def test_each_column_is_audited_and_refuted_claims_name_it(tmp_path: Path, capsy
 
 
 def test_additional_messages_of_several_columns_are_counted(tmp_path: Path) -> None:
-    blanket = COLUMNS.replace('kind = "uniform"', 'kind = "blanket-messages", p = 0.5').replace(
-        'kind = "unary-encoding", epsilon = 1.5, encoding = "symmetric"', 'kind = "randomized-response", epsilon = 1.5'
-    )
-    file = written(tmp_path, blanket)
-    facts = compare([file, file])[0].facts
+    changes = {
+        'kind = "uniform"': 'kind = "blanket-messages", p = 0.5',
+        'kind = "subset-selection", epsilon = 1.5, w = 1': 'kind = "randomized-response", epsilon = 1.5',
+        "n = 100": "n = 10",
+        "delta = 1e-3": "delta = 1e-2",
+    }
+    blanket = COLUMNS
+    for old, new in changes.items():
+        blanket = blanket.replace(old, new)
+    facts = opened(written(tmp_path, blanket)).compared("columns", 0).facts
     assert facts["messages of each person"] == "6"  # two columns in two rounds, 1.5 messages each
     assert facts["bits of each person"] == "7.755"  # 1 bit and log2(3) bits

@@ -11,8 +11,8 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.assessment.deployment import assess
-from hushuffle.assessment.sum_calibration import calibrate_sum
 from hushuffle.assessment.targets import Choice
+from hushuffle.assessment.total import Total
 from hushuffle.cli import main
 from hushuffle.cli.calibrate import _verdict_on_sum
 from hushuffle.cli.console import Exit
@@ -26,6 +26,10 @@ def written(targets: str, *, n: int = 10_000, honest: float = 1.0, delta: float 
         sum = {{ epsilon = 1.0, delta = {delta}, honest = {honest} }}
         targets = {{ {targets} }}
     """)
+
+
+def calibrate_sum(specification: SumSpecification) -> Choice:
+    return Total(specification, Path()).calibrate()
 
 
 def assessed(choice: Choice) -> dict[str, bool | None]:

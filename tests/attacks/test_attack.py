@@ -36,7 +36,6 @@ def test_no_attack_beats_what_is_certified(knowledge: Any, events: int, score: A
     study = link(town(100), epsilons=NOISES, events=[events], knowledge=knowledge, score=score, repetitions=2, seed=1)
     assert not study.warnings
     wrong, least = column(study, "identification error"), column(study, "certified least error")
-    print(list(zip(column(study, "mechanism"), wrong, [bound.lower for bound in least], strict=True)))
     for rate, bound in zip(wrong[1:], least[1:], strict=True):
         # Hoeffding over 200 trials: false alarm exp(-2 * 200 * 0.19**2) = 6e-7 each.
         assert rate >= bound.lower - 0.19

@@ -65,7 +65,6 @@ def test_95_percent_intervals_hold_the_equal_error_rate() -> None:
         expected not in equal_error_rate(rng.normal(2, 1, 300), rng.normal(0, 1, 900), replicates=100)
         for _ in range(150)
     )
-    print(missed)
     assert missed <= 30
 
 
@@ -121,6 +120,5 @@ def test_error_rates_of_biometric_matchers(name: str, rank_one: float) -> None:
     same = np.eye(len(scores), dtype=np.bool_)
     curve, error = detection_curve(scores[same], scores[~same]), identification_error(scores)
     rate = matrix_equal_error_rate(scores)
-    print(name, matrices[name].n, curve.equal_error, rate, error, curve.reject_at(0.01), curve.reject_at(0.001))
     assert 1 - rank_one in error
     assert curve.equal_error in rate

@@ -128,13 +128,6 @@ def test_the_verdict_on_rare_outcomes(tmp_path: Path, monkeypatch: pytest.Monkey
     )
 
 
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibrate", "--help"]) == Exit.DONE
-    said = capsys.readouterr().out
-    for word in ("SPECIFICATION", "--json", "--strict", "targets.epsilon"):
-        assert word in said
-
-
 def test_a_mechanism_without_epsilon_has_nothing_to_calibrate(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

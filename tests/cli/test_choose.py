@@ -263,17 +263,19 @@ def test_init_says_what_would_do_where_no_design_meets_the_targets(
     assert main(["init"]) == Exit.MISSED
     said = " ".join(capsys.readouterr().out.split())
     people = re.search(
-        r"- This works with ([\d,]+) people: randomized response, reports memoized for all 8 rounds\.", said
+        r"- With ([\d,]+) people, this deployment meets all targets: randomized response with local epsilon [\d.]+, a "
+        r"uniform shuffle, 8 rounds with memoized reports",
+        said,
     )
+    local = re.search(r"- With targets\.local_epsilon = ([\d.]+), this deployment meets all targets: randomized", said)
     assert people
-    assert (
-        "- This works without a limit on local epsilon, if the shuffler is trusted: randomized response, reports"
-        in said
-    )
+    assert local
     assert not Path("survey.toml").exists()
-    typed(f"no, yes\n{people[1]}\n8\n5\n1\n3\nc\nb\n\n\n")
-    assert main(["init"]) == Exit.DONE
-    assert hs.assess(load("survey.toml")).met
+    for number, limit in ((people[1], "b"), ("1000", local[1])):
+        typed(f"no, yes\n{number}\n8\n5\n1\n3\nc\n{limit}\n\n\n")
+        assert main(["init"]) == Exit.DONE
+        assert hs.assess(load("survey.toml")).met
+        Path("survey.toml").unlink()
 
 
 def test_init_asks_again_and_takes_answers(
@@ -316,7 +318,7 @@ def test_init_that_ends_early_or_finds_nothing_leaves_nothing(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hushuffle.assessment.choose.choose", interrupted)
+    monkeypatch.setattr("hushuffle.assessment.proposed.chosen", interrupted)
     assert main(["init"]) == Exit.INTERRUPTED
     assert list(Path().iterdir()) == []
 

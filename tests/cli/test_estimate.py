@@ -146,7 +146,6 @@ def test_what_is_printed_holds_as_often_as_it_says(protocol: hs.Protocol, counts
         held = truth[found.values]
         false_alarms += bool(np.any(held == 0))
         wrong_intervals += bool(np.any((held < low) | (held > high)))
-    print(false_alarms / times, wrong_intervals / times)
     most = binom.ppf(1 - 1e-4, times, 0.05)
     assert false_alarms <= most
     assert wrong_intervals <= most

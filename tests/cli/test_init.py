@@ -87,7 +87,7 @@ def test_the_error_of_a_mean_is_at_most_the_answer(typed: Type, capsys: pytest.C
         (["columns", "", "1000", "1", "1", "a", "b"], 4, r"standard error of ([\d.]+) percentage points"),
         (["number", "", "best", "100", "1", "1", "0.1", "a", "a"], 6, r"of the mean of ([\d.]+)"),
         (["sum", "", "100", "1", "0.01", "a", "90"], 4, r"of the mean of ([\d.]+)"),
-        (["sum", "", "100", "1", "0.01", "a", "90"], 2, r"with ([\d,]+) people"),
+        (["sum", "", "100", "1", "0.01", "a", "90"], 2, r"With ([\d,]+) people"),
     ],
 )
 def test_a_change_that_init_advises_suffices(

@@ -118,10 +118,7 @@ def test_all_papers_end_with_every_claim_and_its_verdict(capsys: pytest.CaptureF
         ("jurado2023/figure-1", "holds on other data"),
         ("murakami2021/table-2", "confirmed"),
     ]
-    assert found["tables"][0]["rows"] == [
-        ["jurado2023", 1, 1, 0, 0, 1, 0, 0],
-        ["murakami2021", 1, 1, 1, 0, 0, 0, 0],
-    ]
+    assert found["tables"][0]["rows"] == [["jurado2023", 1, 1, 0, 0, 1, 0, 0], ["murakami2021", 1, 1, 1, 0, 0, 0, 0]]
     assert "Not run: jurado2023/figure-10a" in found["answers"][0]
     page = (folder / "index.html").read_text()
     assert '<a href="jurado2023-figure-1/study.html">jurado2023/figure-1</a>' in page
@@ -203,10 +200,3 @@ def test_a_terminal_gets_color_and_progress(
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((300, 50)))
     assert main(["reproduce", "jurado2023/figure-1"]) == Exit.DONE
     assert ("\x1b[1m" in capsys.readouterr().out) == (not plain)
-
-
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "--help"]) == Exit.DONE
-    said = capsys.readouterr().out
-    for word in ("NAME", "--out", "--data", "--seed", "--json", "--list", "HUSHUFFLE_DATA"):
-        assert word in said

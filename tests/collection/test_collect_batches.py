@@ -61,12 +61,7 @@ def keys(folder: Path) -> Keys:
 
 
 def run(
-    folder: Path,
-    *,
-    specification: Collection | None = None,
-    late: Any = "next",
-    interrupted: Any = None,
-    **more: Any,
+    folder: Path, *, specification: Collection | None = None, late: Any = "next", interrupted: Any = None, **more: Any
 ) -> BatchRun:
     request = Request(**{"base_folder": folder, "min_batch": 50, **more})
     spec = specification or parse_collection(ONE)

@@ -21,10 +21,7 @@ randomizer = {{ kind = "randomized-response", epsilon = "inf" }}
 shuffler = {{ {} }}
 targets = {{ delta = 1e-4{} }}
 """
-KINDS = {
-    "blanket": 'kind = "blanket-messages", p = 0.5, trials = 2',
-    "fakes": 'kind = "fakes-per-value", p = 0.25',
-}
+KINDS = {"blanket": 'kind = "blanket-messages", p = 0.5, trials = 2', "fakes": 'kind = "fakes-per-value", p = 0.25'}
 every = pytest.mark.parametrize("kind", KINDS)
 
 

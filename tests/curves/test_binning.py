@@ -35,7 +35,6 @@ def test_rows_of_the_count_only_raise_the_upper_end(
     for step in (1, 2, 6, 24):
         monkeypatch.setattr(blanket_bound, "row_step", lambda _low, _high, step=step: step)
         ends.append(blanket(dummies=dummies).upper(epsilon))
-    print(ends)
     for finer, coarser in itertools.pairwise(ends):
         assert finer <= coarser * (1 + ROUNDING)
     assert ends[-1] > ends[0]  # the partition matters, else this test would test nothing
@@ -56,7 +55,6 @@ def test_nodes_of_the_number_of_reports_only_raise_the_upper_end(
         return blanket(n=400).upper(epsilon)
 
     ends = [thinned(every) for every in (1, 2, 8, 32)]
-    print(ends)
     for finer, coarser in itertools.pairwise(ends):
         assert finer <= coarser * (1 + ROUNDING)
     assert ends[-1] > ends[0]
@@ -73,7 +71,6 @@ def test_rows_of_people_elsewhere_only_raise_the_upper_end_of_a_known_dataset(
         dataset = known_dataset.KaryDataset.of((30, 20, 10, 25, 15), law, 0, 1e-8, local_epsilon=1.5)
         low, high, _ = dataset.ends(epsilon)
         ends.append((low, high))
-    print(ends)
     for (low, high), (coarser_low, coarser_high) in itertools.pairwise(ends):
         assert high <= coarser_high * (1 + ROUNDING)
         assert low >= coarser_low * (1 - ROUNDING)
@@ -90,7 +87,6 @@ def test_rows_of_the_blanket_with_dummies_only_raise_the_upper_end(
     for share in (1e-9, 0.02, 0.06, 0.2):
         monkeypatch.setattr(kinds, "_BIN", share)
         ends.append(FiniteDivergence.of(Release.of(protocol)).blanket(epsilon))
-    print(ends)
     for finer, coarser in itertools.pairwise(ends):
         assert finer <= coarser * (1 + 1e-3)  # the scores are smoothed for each count anew
     assert ends[-1] > ends[0]
@@ -109,7 +105,6 @@ def test_a_finer_lattice_of_losses_narrows_a_composition_from_both_sides(
         monkeypatch.setattr(composition, "common_step", lambda laws, factor=factor: factor * plain(laws))
         bound = composition.composed_delta([(law, 6)], epsilon=epsilon)
         ends.append((bound.lower, bound.upper))
-    print(ends)
     for (low, high), (coarser_low, coarser_high) in itertools.pairwise(ends):
         assert high <= coarser_high * (1 + ROUNDING)
         assert low >= coarser_low * (1 - ROUNDING)

@@ -14,7 +14,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.curves.laws.blanket_messages import TrueAmongUniform
-from hushuffle.curves.laws.value_dummies import Counts, TrueAmongEach, divergence_between
+from hushuffle.curves.laws.value_dummies import TrueAmongEach, ValueCounts, divergence_between
 from hushuffle.errors import UnsupportedProtocolError
 from oracles import several_messages as oracle
 
@@ -76,7 +76,7 @@ def test_fakes_hide_as_much_with_p_as_with_the_rest(n: int, k: int, p: Fraction)
 @pytest.mark.parametrize("n", [1, 2, 7, 40, 1000])
 def test_more_fakes_hide_more_up_to_one_half(n: int) -> None:
     """Tested here, and proved where epsilon is 0: the calibration rests on it."""
-    curves = [TrueAmongEach.of(Counts.binomial(n, p), k=4, n=n) for p in np.linspace(0.02, 0.5, 25).tolist()]
+    curves = [TrueAmongEach.of(ValueCounts.binomial(n, p), k=4, n=n) for p in np.linspace(0.02, 0.5, 25).tolist()]
     for epsilon in (0.0, 0.05, 0.3, 1.0, 3.0):
         found = [curve.upper(epsilon) for curve in curves]
         assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(found))
@@ -89,7 +89,7 @@ def test_at_epsilon_zero_fakes_are_a_walk_that_comes_back() -> None:
     for _ in range(n + 1):
         back.append(float(law[law.size // 2]))
         law = np.convolve(law, step)
-    assert TrueAmongEach.of(Counts.binomial(n, p), k=3, n=n).upper(0.0) == pytest.approx(float(np.mean(back)))
+    assert TrueAmongEach.of(ValueCounts.binomial(n, p), k=3, n=n).upper(0.0) == pytest.approx(float(np.mean(back)))
 
 
 @pytest.mark.parametrize("shuffler", [hs.BlanketMessages(p=0.5, honest=0.5), hs.FakesPerValue(p=0.5, honest=0.5)])
@@ -124,7 +124,7 @@ def test_a_share_of_honest_people_counts_as_that_many_people() -> None:
 def test_rows_of_many_numbers_bracket_those_of_each() -> None:
     fine = TrueAmongUniform.of(k=2, n=10**6, trials=4 * 10**6, p=0.5)
     assert not fine.exact
-    law = Counts.binomial(10**6, 0.5)
+    law = ValueCounts.binomial(10**6, 0.5)
     assert fine.lower(0.001)[0] < fine.upper(0.001) < fine.lower(0.001)[0] * 1.001
     assert law.own.size == law.without.size
 
@@ -139,7 +139,7 @@ def test_no_messages_hide_nothing() -> None:
 
 @pytest.mark.parametrize(
     "curve",
-    [TrueAmongUniform.of(k=5, n=400, trials=400, p=0.5), TrueAmongEach.of(Counts.binomial(400, 0.1), k=5, n=400)],
+    [TrueAmongUniform.of(k=5, n=400, trials=400, p=0.5), TrueAmongEach.of(ValueCounts.binomial(400, 0.1), k=5, n=400)],
 )
 def test_explicit_pairs_come_near_the_curve(curve: TrueAmongUniform) -> None:
     (pair,) = curve.datasets(log_tail=-60.0)
@@ -157,7 +157,7 @@ def test_rounds_compose_to_a_bracket() -> None:
 
 def test_laws_with_holes_are_summed_as_they_are() -> None:
     law = hs.DummyLaw.of({0: 0.25, 3: 0.5, 4: 0.25})
-    counts = Counts.of(law)
+    counts = ValueCounts.of(law)
     mass = dict(zip(law.numbers.tolist(), law.probabilities.tolist(), strict=True))
     for growth in (1.0, 1.5, 4.0):
         pairs = [(x, y) for x in range(7) for y in range(7)]
@@ -229,7 +229,7 @@ def test_geometric_dummies_give_a_guarantee_without_delta(epsilon: float) -> Non
 
 
 def test_nothing_is_left_at_the_guarantee_without_delta() -> None:
-    counts = Counts.of(hs.GeometricDummies(ratio=0.25), kept=0.5)
+    counts = ValueCounts.of(hs.GeometricDummies(ratio=0.25), kept=0.5)
     curve = TrueAmongEach.of(counts, k=3, n=10, kept=0.5, ratio=0.25)
     assert curve.pure == pytest.approx(math.log(5))
     assert curve.upper(curve.pure) == 0.0

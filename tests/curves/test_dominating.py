@@ -39,14 +39,10 @@ def test_the_pair_dominates_every_neighbour_at_every_threshold(n: int, k: int) -
         worst = max(float(oracle.hockey_stick([pair], math.exp(epsilon))) for pair in pairs)
         assert worst <= curve(dominating, math.exp(epsilon)) + 1e-15
         closest = min(closest, curve(dominating, math.exp(epsilon)) - worst)
-    print(f"n={n} k={k}: dominates {len(pairs)} pairs at 61 thresholds; smallest excess {closest:.1e}")
     assert closest < 1e-3
 
 
-@given(
-    heights=st.lists(st.floats(0, 1), min_size=2, max_size=12),
-    step=st.floats(1e-4, 0.5),
-)
+@given(heights=st.lists(st.floats(0, 1), min_size=2, max_size=12), step=st.floats(1e-4, 0.5))
 def test_any_falling_points_are_dominated(heights: list[float], step: float) -> None:
     """Upper ends need not be convex; convex curves below them stay below the pair's, and it is a pair of laws."""
     deltas = np.sort(np.array(heights))[::-1].copy()
@@ -86,7 +82,6 @@ def test_the_curve_is_certified_and_fine() -> None:
         middle = int(table.index.size // 2)
         exact = law.upper(float(table.epsilons[middle]))
         assert exact * (1 - 1e-9) <= table.deltas[middle] <= exact * 1.03
-        print(f"k={k} n={n}: {table.index.size} points up to {table.epsilons[-1]:.4f}")
         assert table.index.size < 200
 
 

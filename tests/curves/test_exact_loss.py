@@ -85,7 +85,6 @@ def test_rounds_of_any_finite_randomizer_hold_every_choice_of_datasets(
     for level in (0.0, 0.4 * times):
         same = max(float(dp_composition.hockey_stick([pair] * times, math.exp(level))) for pair in pairs)
         bound = hs.dp.compose_delta([(protocol, times)], epsilon=level)
-        print(f"n={n} T={times} eps={level:.2f}: {bound.lower:.6g} <= {same:.6g} <= {bound.upper:.6g}")
         assert bound.lower <= same * (1 + 1e-12) + 1e-15
         assert same <= bound.upper * (1 + 1e-12) + 1e-15
         # The dataset that is worst for these rounds need not be one of those tried.
@@ -96,7 +95,6 @@ def test_rounds_of_any_finite_randomizer_hold_every_choice_of_datasets(
 def test_lower_ends_grow_with_the_rounds(randomizer: Mechanism) -> None:
     protocol = hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=2000)
     one, four, many = (hs.dp.compose([(protocol, times)], delta=1e-6) for times in (1, 4, 16))
-    print(one, four, many, sep="\n")
     assert four.lower >= 1.8 * one.lower
     assert many.lower >= 1.8 * four.lower
     assert many.witness is not None
@@ -207,7 +205,6 @@ def test_three_rounds_agree_with_another_accountant(randomizer: Mechanism, near:
     )
     theirs = max(each.self_compose(3).get_epsilon_for_delta(1e-5) for each in (accountant, backwards))
     ours = hs.dp.compose([(hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=people), 3)], delta=1e-5)
-    print(f"{randomizer.describe()}: {ours}, {theirs:.6f} for the witness")
     assert ours.lower <= theirs <= ours.lower * 1.006
 
 
@@ -232,7 +229,6 @@ def test_reports_that_nothing_hides_compose_whatever_their_number() -> None:
         randomizer=hs.MatrixRandomizer(channel=hs.Channel(matrix=matrix)), shuffler=hs.NoShuffle(), n=10
     )
     bound = hs.dp.compose([(protocol, 6)], delta=1e-4)
-    print(bound)
     assert bound.lower >= 0.97 * bound.upper
 
 
@@ -242,6 +238,5 @@ def test_tables_too_far_apart_do_not_fill_the_memory(monkeypatch: pytest.MonkeyP
     whole = hs.dp.compose(rounds, delta=1e-4)
     monkeypatch.setattr(exact_loss, "_WIDEST", 1 << 10)
     less = hs.dp.compose(rounds, delta=1e-4)
-    print(whole, less)
     assert 0 < less.lower <= whole.lower * (1 + 1e-9)
     assert less.upper == whole.upper

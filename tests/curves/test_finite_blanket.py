@@ -20,7 +20,7 @@ from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import BitFlipping, LocalHashing, MatrixRandomizer, Mechanism
 from hushuffle.mechanisms.release import Release
 from hushuffle.mechanisms.shufflers import NoShuffle, UniformShuffle
-from hushuffle.numerics.score_sums import Scores, positive_part
+from hushuffle.numerics.score_sums import ReportScores, positive_part
 from oracles import finite_enumeration as oracle
 from plain_protocols import Opaque
 
@@ -58,7 +58,6 @@ def test_enumeration_lies_between_the_ends(seed: int) -> None:
     worst = oracle.worst_delta(rows, n, math.exp(epsilon), dummies)
     blanket = oracle.blanket_delta(rows, n, math.exp(epsilon), dummies)
     upper, (lower, witness) = law.upper(epsilon), law.lower(epsilon)
-    print(f"n={n} d={dummies} eps={epsilon}: {lower:.6f} <= {worst:.6f} <= {blanket:.6f} <= {upper:.6f}")
     assert lower <= worst + 1e-13
     assert worst <= upper + 1e-13
     assert blanket * (1 - 1e-12) - 1e-14 <= upper <= blanket * 1.02 + 1e-12
@@ -256,17 +255,17 @@ def test_scores_of_all_sizes_need_no_unit() -> None:
     # The same scores in units that floats can hardly hold.
     value, mass = np.array([3.0, -1.0]), np.array([0.2, 0.5])
     plain = positive_part(
-        Scores(value=value, size=np.abs(value), mass=mass), np.ones(1) * 4, np.ones(1), smoothing=0.01
+        ReportScores(value=value, size=np.abs(value), mass=mass), np.ones(1) * 4, np.ones(1), smoothing=0.01
     )
     for unit in (2.0**-600, 2.0**600):
-        scores = Scores(value=value * unit, size=np.abs(value) * unit, mass=mass)
+        scores = ReportScores(value=value * unit, size=np.abs(value) * unit, mass=mass)
         found = positive_part(scores, np.ones(1) * 4, np.ones(1), smoothing=0.01)
         assert found / unit == pytest.approx(plain, rel=1e-12)
 
 
 def test_equal_scores_are_merged_at_the_largest_of_them() -> None:
     near = 1 - 2.0**-44
-    scores = Scores(
+    scores = ReportScores(
         value=np.array([1.0, -2.0, near, 3.0]), size=np.array([1.0, 2.0, 1.0, 3.0]), mass=np.array([0.1, 0.2, 0.3, 0.4])
     )
     merged = scores.merged()

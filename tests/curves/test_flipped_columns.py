@@ -12,7 +12,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.flipped_columns import FlippedColumns
-from hushuffle.curves.laws.flipped_pairs import AllAlike, OneLogo, PairFamily, Pool
+from hushuffle.curves.laws.flipped_pairs import AllAlike, CommonPool, OneLogo, PairFamily
 from hushuffle.curves.laws.mixed_sums import MixedSums
 from hushuffle.curves.laws.symmetric import Binary
 from hushuffle.curves.search import privacy_curve
@@ -37,7 +37,6 @@ def test_every_dataset_lies_between_the_ends(filters: int, bits: int, p: float) 
     for epsilon in (0.0, 0.3, 1.5):
         true = float(oracle.worst(filters, bits, Fraction(p), Fraction(math.exp(epsilon)))[0])
         low, high = law.contenders(epsilon).lower(epsilon)[0], law.upper(epsilon)
-        print(filters, bits, p, epsilon, low, true, high)
         assert low <= true * (1 + 1e-12)
         assert true <= high * (1 + 1e-12)
 
@@ -80,7 +79,7 @@ def test_one_person_alone() -> None:
 def test_mixed_datasets_are_covered() -> None:
     """E[sum]_+ over two kinds of columns, half each, by enumeration of the counts: below the bound for all kinds."""
     p, half, epsilon = Fraction(1, 4), 12, 0.3
-    family = PairFamily.tabulated(width=2, flip=p, distance=2, pool=Pool.none(width=2, distance=2))
+    family = PairFamily.tabulated(width=2, flip=p, distance=2, pool=CommonPool.none(width=2, distance=2))
     sums = MixedSums.alike(family, epsilon, np.array([2.0 * half]))
     bound = float(np.exp(sums.raised(np.array([-np.inf])))[0])
     for first in range(3):
@@ -97,7 +96,9 @@ def test_mixed_datasets_are_covered() -> None:
 
 
 def test_capped_scores_only_raise_the_bound() -> None:
-    family = PairFamily.tabulated(width=20, flip=Fraction(0.365), distance=20, pool=Pool.none(width=20, distance=20))
+    family = PairFamily.tabulated(
+        width=20, flip=Fraction(0.365), distance=20, pool=CommonPool.none(width=20, distance=20)
+    )
     sums = MixedSums.alike(family, 0.6, np.array([10_000.0]))
     caps = sums._caps()
     assert len(caps) == 3
@@ -106,7 +107,7 @@ def test_capped_scores_only_raise_the_bound() -> None:
 
 
 def test_known_values_are_kept() -> None:
-    family = PairFamily.tabulated(width=2, flip=Fraction(1, 4), distance=1, pool=Pool.none(width=2, distance=1))
+    family = PairFamily.tabulated(width=2, flip=Fraction(1, 4), distance=1, pool=CommonPool.none(width=2, distance=1))
     sums = MixedSums.alike(family, 0.3, np.array([100.0]))
     assert sums.raised(np.array([50.0])).tolist() == [50.0]
 
@@ -125,7 +126,6 @@ def test_known_values_are_kept() -> None:
 )
 def test_the_bracket_is_narrow(filters: int, bits: int, p: float, delta: float, width: float) -> None:
     bound = hs.dp.epsilon(columns(filters, bits, p), delta=delta)
-    print(filters, bits, p, delta, bound)
     assert bound.width <= width * bound.lower
 
 
@@ -166,7 +166,7 @@ def test_epsilon_falls_with_noise_and_size() -> None:
 def test_pools_stay_inside_what_every_column_has() -> None:
     for width, p, distance, wanted in ((2, 0.25, 2, 0.01), (5, 0.3, 3, 0.5), (5, 0.3, 5, 1e-3), (4, 0.1, 1, 1e-6)):
         flip = Fraction(p)
-        pool = Pool.of(width=width, flip=flip, distance=distance, wanted=wanted, enough=wanted)
+        pool = CommonPool.of(width=width, flip=flip, distance=distance, wanted=wanted, enough=wanted)
         assert pool.share.max() <= 0.8 * float(flip**width) * (1 + 1e-15)
         assert pool.weight == pytest.approx(min(wanted, 0.8 * (2 * p) ** width), rel=1e-12)
         family = PairFamily.tabulated(width=width, flip=flip, distance=distance, pool=pool)
@@ -198,7 +198,6 @@ def test_dummies_make_figures_smaller_and_are_no_refuge_for_the_blanket() -> Non
         hs.dp.epsilon(columns(4, 10**4, 0.3, hs.Scrambler(dummies=dummies)), delta=1e-6)
         for dummies in (0, 1, 2000, 20_000)
     ]
-    print(ends)
     assert ends[1].upper == pytest.approx(ends[0].upper, rel=2e-3)
     assert all(more.upper < less.upper for less, more in pairwise(ends[1:]))
     assert [round(bound.width / bound.lower, 2) for bound in ends] == [0, 0, 0.26, 0.16]

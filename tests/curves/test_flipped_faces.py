@@ -36,7 +36,6 @@ def test_pools_of_halves_bound_every_dataset() -> None:
         exact = Fraction(hockey_stick(first, second, growth))
         assert exact <= bound, (case, others, a, b)
         closest = max(closest, float(exact / bound) if bound else 0.0)
-    print(f"120 datasets: the bound is at least 1/{closest:.3f} of the divergence")
 
 
 @pytest.mark.parametrize("sides", list(itertools.chain([()], [(0,), (1,)], [(0, 0), (0, 1), (1, 1)])))
@@ -103,7 +102,6 @@ def test_cases_of_who_holds_most_only_lower_the_bound(monkeypatch: pytest.Monkey
     with_homes = FacePools(width=3, flip=Fraction(1, 10), people=999, level=1e-4).upper(2.06, (3,))
     monkeypatch.setattr(flipped_faces, "_HOMES", math.inf)
     without = FacePools(width=3, flip=Fraction(1, 10), people=999, level=1e-4).upper(2.06, (3,))
-    print(f"three filters of 1,000 bits, epsilon 2.06: {with_homes:.2e}, without cases {without:.2e}")
     assert 1e-5 < with_homes < without / 2
 
 
@@ -111,7 +109,6 @@ def test_halves_help_where_the_pool_of_all_logos_is_empty() -> None:
     for width, people, wide in ((2, 1000, 0.05), (3, 1000, 0.11)):
         flipping = hs.BitFlipping(width=width, p=0.1)
         figure = hs.dp.epsilon(hs.Protocol(randomizer=flipping, shuffler=hs.UniformShuffle(), n=people), delta=1e-4)
-        print(f"{width} filters of {people:,} bits: {figure.lower:.3f} to {figure.upper:.3f}")
         assert figure.upper < (1 + wide) * figure.lower
 
 

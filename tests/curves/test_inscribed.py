@@ -69,7 +69,6 @@ def test_at_scale_the_best_dataset_attains_the_lower_end_of_one_round(k: int, n:
         for found in curve.datasets(log_tail=-45.0)
         for pair in (found, found.swapped())
     )
-    print(f"k={k} n={n}: one round {lower:.6g}, events {best:.6g}")
     assert 0.98 * lower <= best <= 1.001 * curve.upper(epsilon)
 
 
@@ -113,7 +112,6 @@ def test_inscribed_pairs_lie_close() -> None:
     for step in (0.2, 0.1):
         lattice = inscribed(DatasetPair(witness=NOBODY, p=p, q=q, doubt=0.0), step=step)
         missing.append(float(p @ np.log(p / q)) - float(lattice.mass @ lattice.losses))
-    print(f"divergence lost at steps 0.2 and 0.1: {missing}")
     assert 0 < missing[1] < missing[0] / 3 < 0.004
 
 

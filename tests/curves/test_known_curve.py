@@ -65,7 +65,6 @@ def test_ends_hold_everywhere(doubt: float) -> None:
         assert np.all(low <= best + 2e-15)
         assert np.all(best <= high + 2e-15)
         widest = max(widest, float((upper - lower)[:41].max()))
-    print(f"doubt {doubt}: widest gap up to epsilon = 2: {widest:.3f}")
     assert widest < 0.9
 
 

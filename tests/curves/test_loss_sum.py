@@ -36,9 +36,6 @@ def test_both_ends_hold_the_direct_sum_whatever_the_tilt(epsilon: float, tilt: f
     table = LossSum.of(parts, tilt=tilt)
     finite = [(LossLattice(step=STEP, first=part.first, mass=part.mass), times) for part, times in parts]
     exact, rest = direct(parts, epsilon), direct(finite, epsilon)
-    print(
-        f"eps={epsilon} tilt={tilt}: {table.lower(epsilon):.15g} {rest:.15g} {exact:.15g} {table.upper(epsilon):.15g}"
-    )
     assert table.lower(epsilon) <= rest * (1 + 1e-14)
     assert exact <= table.upper(epsilon) * (1 + 1e-14)
     assert table.upper(epsilon) <= rest + 0.15 + 1e-9
@@ -58,7 +55,6 @@ def test_a_published_library_agrees(times: int) -> None:
     table = LossSum.of([(part, times)], tilt=best_tilt([(part, times)], delta=1e-5))
     epsilon = table.epsilon_above(1e-5, high=math.inf)
     theirs = float(pmf.get_delta_for_epsilon(epsilon))
-    print(f"T={times}: epsilon {epsilon:.9f}, theirs {theirs:.12g}, ours {table.upper(epsilon):.12g}")
     assert table.upper(epsilon) == pytest.approx(theirs, rel=1e-7)
     assert table.lower(epsilon) + part.infinity * times >= 0.999999 * theirs
     assert table.upper(epsilon) <= 1e-5

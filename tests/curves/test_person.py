@@ -35,7 +35,6 @@ def test_enumeration_of_all_reports_of_one_person_lies_inside(k: int, n: int, re
         for level in LEVELS:
             worst = float(person_enumeration.worst_delta(rows, n, reports, math.exp(level), dummies))
             found = curve.delta(level)
-            print(f"k={k} N={n} m={reports} d={dummies} eps0={epsilon_0} eps={level}: {worst:.6g} in {found}")
             assert found.lower <= worst * (1 + 1e-9) + 1e-14
             assert worst <= found.upper * (1 + 1e-9) + 1e-14
             assert found.lower >= 0.7 * worst - 1e-3
@@ -69,9 +68,8 @@ def test_servers_coins_are_divided_among_the_reports_of_a_person(
     fair = {bits: Fraction(1, 2**k) for bits in itertools.product((0, 1), repeat=k)}
     for level in LEVELS:
         growth = Fraction(math.exp(level))
-        worst = float(secure_sums.worst_of_a_person(k, n, reports, hot.kept, hot.raised, growth, [fair] * coins))
+        worst = float(secure_sums.worst_of_a_person(k, n, reports, hot.own, hot.raised, growth, [fair] * coins))
         found = curve.delta(level)
-        print(f"k={k} n={n} m={reports} c={coins} eps0={epsilon_0} eps={level}: {worst:.6g} in {found}")
         assert found.lower <= worst * (1 + 1e-9) + 1e-14
         assert worst <= found.upper * (1 + 1e-9) + 1e-14
         assert found.lower >= 0.9 * worst
@@ -81,7 +79,6 @@ def test_sums_of_several_vectors_of_a_person_have_ends_that_meet() -> None:
     encoding = hs.UnaryEncoding(k=3, epsilon=8.0, encoding="symmetric")
     shuffler = hs.SecureAggregation(coins=2_000, servers=1, honest=1)
     found = hs.dp.epsilon(protocol(encoding, 5_000, shuffler), delta=1e-6, reports_per_person=5)
-    print(found, found.witness)
     assert 0.99 * found.upper <= found.lower <= found.upper
     too_many = protocol(encoding, 5_000, shuffler), 2_001
     assert privacy_curve(*too_many).lower(0.1) == privacy_curve(too_many[0]).lower(0.1)
@@ -95,7 +92,6 @@ def test_coins_alone_hide_how_many_vectors_of_a_person_moved() -> None:
     heads = [Fraction(math.comb(200, x), 2**200) for x in range(201)]
     moved, stayed = np.array(heads[:-4], dtype=float), np.array(heads[4:], dtype=float)
     exact = np.maximum(np.outer(moved, stayed) - math.exp(3.0) * np.outer(stayed, moved), 0.0).sum()
-    print(exact, found)
     assert 0.99 * exact <= found.lower <= exact * (1 + 1e-9) <= found.upper <= 1.03 * exact
 
 
@@ -139,7 +135,6 @@ def test_under_a_cap_the_pure_guarantee_of_several_reports_is_no_more_than_a_bra
     """Enumerated in rationals: the largest ratio is 28/3 where two reports without a cap have 16."""
     capped = protocol(hs.RandomizedResponse(k=2, epsilon=math.log(4)), 4, hs.Scrambler(dummies=1, cap=4))
     found = hs.dp.epsilon(capped, delta=0.0, reports_per_person=2)
-    print(found)
     assert found.lower <= math.log(28 / 3) <= found.upper
     assert found.kind == "bracket"
 
@@ -162,7 +157,6 @@ def test_one_report_is_the_ordinary_figure() -> None:
 )
 def test_in_a_crowd_the_ends_meet(randomizer: object, n: int, reports: int) -> None:
     found = hs.dp.epsilon(protocol(randomizer, n), delta=1e-6, reports_per_person=reports)
-    print(found, found.witness)
     assert found.lower >= 0.995 * found.upper
     assert "reports of the target alike" in str(found.witness)
 
@@ -201,7 +195,6 @@ def test_every_shuffler_has_two_ends(shuffler: Shuffler) -> None:
     survey = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 300, shuffler)
     plain = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 300)
     found = hs.dp.epsilon(survey, delta=1e-5, reports_per_person=3)
-    print(shuffler, found)
     assert privacy_curve(survey).epsilon(1e-5).lower <= found.lower <= found.upper <= 3.0 * (1 + 1e-9)
     if shuffler.reveals is plain.shuffler.reveals:  # dummies only help
         assert found.upper <= hs.dp.epsilon(plain, delta=1e-5, reports_per_person=3).upper
@@ -235,7 +228,6 @@ def test_rounds_of_several_reports_are_composed() -> None:
     once = hs.dp.per_person(trips, reports=3)
     together = hs.dp.compose([(once, 4)], delta=1e-6)
     batches = hs.dp.compose([(protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 300), 12)], delta=1e-6)
-    print(together, batches)
     assert together.upper == pytest.approx(batches.upper, rel=1e-9)
     assert together.lower >= 0.99 * together.upper
     both = hs.dp.compose_delta([(once, 2), trips], epsilon=0.8)
@@ -271,7 +263,6 @@ def test_calibration_meets_the_target_of_a_person_and_of_all_rounds(parameter: s
     )
     times = int(found.value) if parameter == "rounds" else rounds
     again = hs.dp.compose([(hs.dp.per_person(found.protocol, reports=2), times)], delta=1e-6)
-    print(found, again)
     assert again.upper <= 0.8 * (1 + 1e-5)
     assert found.beyond_bound is None or found.beyond_bound.upper > 0.8
     if parameter != "rounds":

@@ -21,7 +21,6 @@ def test_lies_below_the_exact_divergence_at_its_dataset() -> None:
         lower = SignedCounts(k=k, n=n, truth=truth, lie=lie, dummies=dummies).lower(epsilon)
         assert lower <= exact + 1e-13
         shares.append(lower / max(exact, 1e-12))
-    print(f"50 cases: lower end at the median {np.median(shares):.3f} of the exact divergence")
     assert np.median(shares) > 0.95
 
 
@@ -34,5 +33,4 @@ def test_is_close_to_the_blanket_at_size(k: int, n: int, dummies: int) -> None:
     epsilon = 9 * (truth - lie) / math.sqrt(2 * lie * n + 2 * dummies / k)
     upper = BlanketBound.of(k=k, n=n, truth=truth, lie=lie, dummies=dummies).upper(epsilon)
     lower = SignedCounts(k=k, n=n, truth=truth, lie=lie, dummies=dummies).lower(epsilon)
-    print(f"k={k} n={n} d={dummies}: {lower:.4e} <= {upper:.4e}")
     assert 0.85 * upper < lower <= upper

@@ -117,7 +117,6 @@ def test_dummies_leave_a_bracket_of_half_a_per_cent() -> None:
         protocol = hs.Protocol(randomizer=sampling, shuffler=hs.Scrambler(dummies=dummies), n=people)
         figure = hs.dp.epsilon(protocol, delta=1e-4)
         widths[targets, people, dummies] = figure.upper / figure.lower - 1
-    print({case: f"{width:.2%}" for case, width in widths.items()})
     assert max(widths.values()) < 0.006
 
 
@@ -126,7 +125,6 @@ def test_two_rounds_with_dummies_leave_a_bracket_of_a_tenth_of_a_per_cent() -> N
     for dummies, wide in ((50, 1e-3), (0, 6e-3)):
         protocol = hs.Protocol(randomizer=sampling, shuffler=hs.Scrambler(dummies=dummies), n=100)
         figure = hs.dp.compose([(protocol, 2)], delta=1e-4)
-        print(f"{dummies} dummies, two rounds: {figure.lower:.4f} to {figure.upper:.4f}")
         assert figure.upper / figure.lower - 1 < wide
 
 

@@ -142,7 +142,6 @@ def test_medium_cases_lie_above_an_independent_sum(k: int, n: int, epsilon_0: fl
     total = all_at_third_directly(k, n, truth, lie, epsilon)
     lower = AllAtThird.of(n=n, truth=truth, lie=lie).lower(epsilon)
     upper = BlanketBound.of(k=k, n=n, truth=truth, lie=lie, dummies=0).upper(epsilon)
-    print(f"k={k} n={n} eps0={epsilon_0:.2f} eps={epsilon:.2f}: {lower:.9e} <= {total:.9e} <= {upper:.9e}")
     assert lower <= total * (1 + 1e-9)
     assert lower >= total * (1 - 3e-3) - 1e-14
     assert upper >= total * (1 - 1e-9)

@@ -69,7 +69,6 @@ def test_family_wise_error_by_simulation(protocol: hs.Protocol, level: float) ->
             hs.estimate(protocol.collect(held, rng=rng), protocol=protocol), protocol=protocol, level=level
         )
         wrong += bool(np.any(found.values != 0))
-    print(f"{wrong} of {runs} runs list a value that nobody holds; allowed {level}")
     assert wrong <= stats.binom(runs, level).isf(1e-7)  # false alarm at most 1e-7
 
 

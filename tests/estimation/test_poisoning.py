@@ -46,7 +46,7 @@ def one_hot(k: int, epsilon: float) -> tuple[Mechanism, Law]:
     made = hs.UnaryEncoding(k=k, epsilon=epsilon, encoding="optimized")
     law, reports, rows = made.law(), list(product((0, 1), repeat=k)), []
     for x in range(k):
-        chances = [[(law.kept if y == x else law.raised) for y in range(k)] for _ in reports]
+        chances = [[(law.own if y == x else law.raised) for y in range(k)] for _ in reports]
         row = [Fraction(1)] * len(reports)
         for place, report in enumerate(reports):
             for bit, chance in zip(report, chances[place], strict=True):
@@ -87,7 +87,6 @@ def test_no_report_and_no_value_moves_a_share_further(
     wanted = moves(*law, honest, fakes)
     protocol = hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=len(honest) + fakes)
     found = hs.poisoning_gain(protocol, fakes=fakes)
-    print(f"{type(randomizer).__name__}: {found}; enumerated {float(wanted.least):.6g} to {float(wanted.most):.6g}")
     assert found.raised.upper == pytest.approx(float(wanted.most), rel=1e-12)
     assert found.lowered.upper == pytest.approx(-float(wanted.least), rel=1e-12)
     assert found.honest.upper == pytest.approx(float(wanted.honest_most), rel=1e-12)

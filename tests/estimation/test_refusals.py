@@ -17,7 +17,7 @@ def test_every_vector_is_counted_whatever_the_value(kind: Literal["symmetric", "
     encoding = hs.UnaryEncoding(k=5, epsilon=1.5, encoding=kind)
     law = encoding.law()
     for value, most in itertools.product((0, 3), range(6)):
-        bits = vectors(5, value, law.kept, law.raised)
+        bits = vectors(5, value, law.own, law.raised)
         truth = float(sum(mass for vector, mass in bits.items() if sum(vector) > most))
         assert refused(encoding, most_ones=most).upper == pytest.approx(truth, rel=1e-12)
 

@@ -69,10 +69,7 @@ def test_an_error_of_the_system_says_what_became_of_it(tmp_path: Path) -> None:
         workplace(tmp_path / "out"),
     ):
         raise OSError(28, "No space left on device")
-    with (
-        pytest.raises(DataError, match=r"out failed: No such file or dir.*\. Nothing"),
-        workplace(tmp_path / "out"),
-    ):
+    with pytest.raises(DataError, match=r"out failed: No such file or dir.*\. Nothing"), workplace(tmp_path / "out"):
         (tmp_path / "no" / "file").write_bytes(b"")
     assert names(tmp_path) == []
 

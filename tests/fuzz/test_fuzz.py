@@ -55,5 +55,4 @@ def test_what_was_found_before(makers: dict[str, Maker], tmp_path_factory: pytes
 def test_many_inputs(name: str, tmp_path: Path) -> None:
     fuzzer, _, count = FUZZERS[name]
     outcome = hunt(fuzzer(tmp_path), seed=2, count=count)
-    print(name, dict(outcome.counts))
     assert not outcome.findings, f"\n{outcome}"

@@ -95,7 +95,6 @@ def test_the_whole_protocol_is_as_private_as_promised(
             worst[epsilon] = max(worst[epsilon], *map(float, ways))
     for epsilon, exact in worst.items():
         bound = hs.dp.delta(made, epsilon=epsilon).upper
-        print(epsilon, exact, bound)
         assert exact <= bound
     assert hs.dp.delta(made, epsilon=level).upper < 0.2
     assert worst[made.pure_part] > 0 or level < 3  # the messages do say something more

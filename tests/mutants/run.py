@@ -1,9 +1,9 @@
 """Break the product on purpose, one mutant at a time, and see whether the tests named for it notice.
 
 Every *.toml file beside this one lists mutants: a `name`, the `file` under its package's src, the `old` text, which
-occurs there once, the `new` text in its place, the `tests` of which one must fail, and in `breaks` a sentence on what is wrong
-then. `python tests/mutants/run.py [part of a name ...]` runs all of them, or those with such a name; the code is 1
-where a mutant survives or says nothing, 2 where the tests fail without any.
+occurs there once, the `new` text in its place, the `tests` of which one must fail, and in `breaks` a sentence on what
+is wrong then. `python tests/mutants/run.py [part of a name ...]` runs all of them, or those with such a name; the code
+is 1 where a mutant survives or says nothing, 2 where the tests fail without any.
 """
 
 from __future__ import annotations

@@ -73,3 +73,32 @@ def test_a_sum_inside_windows_lacks_no_more_than_said(groups: tuple[tuple[int, f
         lacks[first : first + law.size] -= law
         assert np.abs(lacks[first : first + law.size]).max() <= missing + 1e-15
     assert missing == 0.0
+
+
+@pytest.mark.parametrize(("n", "p"), [(3, 0.5), (40, 0.2), (2_000, 2 / 3), (30_000, 0.25), (10**6, 0.5)])
+def test_a_run_of_probabilities_is_within_its_margin(n: int, p: float) -> None:
+    low, high = binomial.window(n, p, binomial.LOG_TAIL)
+    size = high - low + 3  # also beyond n
+    run = binomial.runs(np.array([float(low)]), size, np.array([float(n)]), p)[0]
+    allowed = binomial.margin(n) + 4 * size * binomial.EPS
+    for place in {0, size // 3, size // 2, size - 4}:
+        truth = binomial_mp.pmf(low + place, n, p)
+        assert abs(float(mpmath.mpf(float(run[place])) / truth) - 1) <= allowed
+    if high == n:
+        assert run[n - low + 1 :].tolist() == [0.0] * (size - 1 - n + low)
+
+
+@pytest.mark.parametrize("step", [1, 3, 50])
+def test_masses_between_cuts_are_differences_of_tails_on_their_own_side(step: int) -> None:
+    trials = np.array([[7.0], [200.0]])
+    cuts = np.arange(-1.0, 200.0 + step, step)[None, :].repeat(2, axis=0)
+    mass, tails = binomial.between(cuts, trials, 0.3)
+    for n, row, tail in zip((7, 200), mass, tails, strict=True):
+        table = [math.comb(n, i) * 0.3**i * 0.7 ** (n - i) for i in range(n + 1)]
+        expected = [
+            sum(table[max(a + 1, 0) : b + 1])
+            for a, b in zip(cuts[0].astype(int), cuts[0].astype(int)[1:], strict=False)
+        ]
+        assert np.allclose(row, expected, rtol=1e-11, atol=1e-300)
+        assert np.all(row <= tail)
+        assert np.all(tail[cuts[0][1:] < n * 0.3] <= 1.0)

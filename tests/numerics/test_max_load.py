@@ -90,16 +90,11 @@ def test_uneven_cells_with_many_of_a_kind() -> None:
     assert expected_max_ratio(50, parts) == pytest.approx(merged, rel=1e-14)
 
 
-def test_three_cells_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = expected_max_load(10_000, 3)
-    monkeypatch.setattr(max_load, "_SUM_BLOCK", 50)
-    assert expected_max_load(10_000, 3) == pytest.approx(whole, rel=1e-15)
-
-
-def test_nodes_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = expected_max_load(1_000, 4)
-    monkeypatch.setattr(max_load, "_BLOCK", 1)
-    assert expected_max_load(1_000, 4) == pytest.approx(whole, rel=1e-15)
+@pytest.mark.parametrize(("balls", "cells", "block", "rows"), [(10_000, 3, "_SUM_BLOCK", 50), (1_000, 4, "_BLOCK", 1)])
+def test_blocks(balls: int, cells: int, block: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = expected_max_load(balls, cells)
+    monkeypatch.setattr(max_load, block, rows)
+    assert expected_max_load(balls, cells) == pytest.approx(whole, rel=1e-15)
 
 
 @given(n=st.integers(1, 3000), k=st.integers(2, 200))

@@ -90,10 +90,7 @@ def test_whole_numbers_are_halved_from_either_side(last: int) -> None:
 
 
 def test_halving_stays_where_the_condition_holds() -> None:
-    below, above = (
-        halved(lambda x: x <= 3.3, good=0.0, bad=8.0),
-        halved(lambda x: x > 3.3, good=8.0, bad=0.0),
-    )
+    below, above = (halved(lambda x: x <= 3.3, good=0.0, bad=8.0), halved(lambda x: x > 3.3, good=8.0, bad=0.0))
     assert 3.3 - 1e-10 < below <= 3.3 < above < 3.3 + 1e-10
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from hushuffle.numerics import score_sums
-from hushuffle.numerics.score_sums import Nodes, Scores, log_damped, positive_part
+from hushuffle.numerics.score_sums import Nodes, ReportScores, log_damped, positive_part
 
 ONE = np.ones(1)
 
 
-def scores(value: list[float], mass: float) -> Scores:
+def scores(value: list[float], mass: float) -> ReportScores:
     values = np.array(value)
-    return Scores(value=values, size=np.abs(values), mass=np.full(values.size, mass))
+    return ReportScores(value=values, size=np.abs(values), mass=np.full(values.size, mass))
 
 
 @pytest.mark.parametrize("mass", [1e-300, 1e-200, 0.3])

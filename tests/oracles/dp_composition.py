@@ -132,16 +132,3 @@ def worst_adaptive_on_levels(rounds: Sequence[list[Pair]], growths: Sequence[flo
         rest = worst_adaptive_on_levels(rounds[1:], (levels[:, None] * (q / p)).ravel())
         best = np.maximum(best, rest.reshape(levels.size, p.size) @ p)
     return best
-
-
-def composed_counts(counts: Sequence[tuple[float, float]], times: int, growth: float) -> float:
-    """The divergence of `times` copies of one pair, by going through how often each output occurs."""
-    total = 0.0
-    for bars in itertools.combinations(range(times + len(counts) - 1), len(counts) - 1):
-        edges = (-1, *bars, times + len(counts) - 1)
-        often = [edges[i + 1] - edges[i] - 1 for i in range(len(counts))]
-        ways = math.factorial(times) // math.prod(math.factorial(number) for number in often)
-        p = math.prod(each[0] ** number for each, number in zip(counts, often, strict=True))
-        q = math.prod(each[1] ** number for each, number in zip(counts, often, strict=True))
-        total += ways * max(0.0, p - growth * q)
-    return total

@@ -21,12 +21,7 @@ def faces_bound(
 
 
 def _bound(
-    rows: dict[int, Law],
-    others: list[int],
-    target: tuple[Law, Law],
-    growth: Fraction,
-    parts: list[Fraction],
-    bit: int,
+    rows: dict[int, Law], others: list[int], target: tuple[Law, Law], growth: Fraction, parts: list[Fraction], bit: int
 ) -> Fraction:
     outputs = range(len(target[0]))
     gain = [target[0][y] - growth * target[1][y] for y in outputs]

@@ -70,21 +70,37 @@ def pool_bound(
     taken: Sequence[Fraction],
 ) -> Fraction:
     """The bound by a pool that takes `taken[y]` of every report's law, for this dataset, term by term."""
-    outputs, n, beta = range(len(taken)), len(others) + 1, sum(taken, Fraction(0))
+    return slices_bound(rows, others, target, growth, [taken])
+
+
+def slices_bound(
+    rows: list[list[Fraction]],
+    others: Sequence[int],
+    target: tuple[int, int],
+    growth: Fraction,
+    slices: Sequence[Sequence[Fraction]],
+) -> Fraction:
+    """The bound by pools in sequence that take `slices[j][y]` of every report's law, for this dataset, term by term."""
+    outputs, n = range(len(rows[0])), len(others) + 1
     gain = [rows[target[0]][y] - growth * rows[target[1]][y] for y in outputs]
-    total = (1 - beta) ** (n - 1) * sum(max(Fraction(0), one) for one in gain)
-    for pooled in itertools.product((False, True), repeat=n - 1):
-        chance = math.prod((beta if one else 1 - beta) for one in pooled) * Fraction(1)
-        left = [
-            [(rows[z][y] - taken[y]) / (1 - beta) for y in outputs]
-            for z, one in zip(others, pooled, strict=True)
-            if not one
-        ]
-        inside = Fraction(0)
-        for reports in itertools.product(outputs, repeat=len(left)):
-            mass = math.prod((law[y] for law, y in zip(left, reports, strict=True)), start=Fraction(1))
-            inside += mass * max(
-                Fraction(0), sum((gain[y] / law[y] for law, y in zip(left, reports, strict=True)), Fraction(0))
-            )
-        total += chance * beta / ((1 - beta) * (sum(pooled) + 1)) * inside
-    return total
+    laws, reached, total = [rows[z] for z in others], Fraction(1), Fraction(0)
+    for slice_ in slices:
+        taken = [each / reached for each in slice_]
+        beta = sum(taken, Fraction(0))
+        if any(law[y] <= taken[y] for law in laws for y in outputs):
+            message = "a slice takes more than a person has"
+            raise ValueError(message)
+        laws = [[(law[y] - taken[y]) / (1 - beta) for y in outputs] for law in laws]
+        for pooled in itertools.product((False, True), repeat=n - 1):
+            left = [law for law, one in zip(laws, pooled, strict=True) if not one]
+            chance = beta ** sum(pooled) * (1 - beta) ** len(left)
+            inside = Fraction(0)
+            for reports in itertools.product(outputs, repeat=len(left)):
+                mass = math.prod((law[y] for law, y in zip(left, reports, strict=True)), start=Fraction(1))
+                inside += mass * max(
+                    Fraction(0), sum((gain[y] / law[y] for law, y in zip(left, reports, strict=True)), Fraction(0))
+                )
+            # The target's report is one of those on the left: it took the place of one of sum(pooled) + 1 in the slice.
+            total += reached ** (n - 1) * chance * beta / ((1 - beta) * (sum(pooled) + 1)) * inside
+        reached *= 1 - beta
+    return total + reached ** (n - 1) * sum(max(Fraction(0), one) for one in gain)

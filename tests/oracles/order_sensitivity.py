@@ -173,10 +173,7 @@ def by_sorting(records: tuple[int, ...]) -> Law:
 
 
 def odds_shift(
-    prior: dict[tuple[int, ...], float],
-    channel: Sequence[Sequence[float]],
-    law: Law,
-    group: Sequence[int] | None,
+    prior: dict[tuple[int, ...], float], channel: Sequence[Sequence[float]], law: Law, group: Sequence[int] | None
 ) -> float:
     """Definition A.1, or with `group` the left side of Theorem 4.1: how far log odds about any x_i move.
 

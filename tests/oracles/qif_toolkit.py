@@ -83,3 +83,43 @@ def mutual_information(matrix: Matrix, prior: Sequence[Fraction]) -> mpmath.mpf:
                     logarithm = mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator, 2)
                     total += mpmath.mpf(part.numerator) / part.denominator * logarithm
         return +total
+
+
+def shuffled_gain(
+    matrix: Matrix,
+    prior: Sequence[Fraction],
+    gain: Sequence[Sequence[Fraction]],
+    others: Sequence[Sequence[Fraction]],
+    dummies: Sequence[Sequence[Fraction]] = (),
+) -> Fraction:
+    """Return sum over histograms of the largest expected gain, for a target and others in a uniform shuffle.
+
+    `others` are the distributions of the other people's values (a known value has probability 1). Every person's value
+    and report is tried, the reports of `dummies` too.
+    """
+    outputs = len(matrix[0])
+    rest: dict[tuple[int, ...], Fraction] = {(0,) * outputs: Fraction(1)}
+    people = [
+        [(share * row[y], y) for share, row in zip(shares, matrix, strict=True) for y in range(outputs)]
+        for shares in others
+    ]
+    for law in [*people, *([(chance, y) for y, chance in enumerate(dummy)] for dummy in dummies)]:
+        grown: dict[tuple[int, ...], Fraction] = {}
+        for histogram, weight in rest.items():
+            for chance, y in law:
+                key = tuple(count + (cell == y) for cell, count in enumerate(histogram))
+                grown[key] = grown.get(key, Fraction(0)) + weight * chance
+        rest = grown
+    joint: dict[tuple[int, ...], list[Fraction]] = {}
+    for value, share in enumerate(prior):
+        for histogram, weight in rest.items():
+            for y in range(outputs):
+                key = tuple(count + (cell == y) for cell, count in enumerate(histogram))
+                joint.setdefault(key, [Fraction(0)] * len(prior))[value] += share * weight * matrix[value][y]
+    return sum(
+        (
+            max(sum((g * p for g, p in zip(row, seen, strict=True)), Fraction(0)) for row in gain)
+            for seen in joint.values()
+        ),
+        Fraction(0),
+    )

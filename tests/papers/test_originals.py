@@ -195,8 +195,7 @@ def test_check_ins_of_people_who_are_hardly_there(tmp_path: Path) -> None:
     request = Request(named={"foursquare_global": tmp_path / "foursquare_global"})
     for load in (checkins, visitors):
         with pytest.raises(
-            DataError,
-            match="foursquare_global: 0 people have 10 events or more; an estimate and its interval need",
+            DataError, match="foursquare_global: 0 people have 10 events or more; an estimate and its interval need"
         ):
             load(request)
 

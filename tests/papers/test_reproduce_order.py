@@ -96,11 +96,7 @@ def test_crescents() -> None:
     study = order_exact.syn_study(Request(), people=600, radii=(0.02, 0.3), repetitions=2, wide=0.3, trees=4)
     told(study, "meehan2022/figure-5", 3, 1)
     assert study.claims[0].verdict == "holds on other data"
-    assert {claim.verdict for claim in study.claims} <= {
-        "holds on other data",
-        "differs on other data",
-        "not testable",
-    }
+    assert {claim.verdict for claim in study.claims} <= {"holds on other data", "differs on other data", "not testable"}
 
 
 def test_hospitals() -> None:
@@ -208,14 +204,7 @@ def test_closest_friends_have_most_in_common() -> None:
     close = order_runs.closeness(csr_array(table))
     assert close.toarray()[2].tolist() == [2, 2, 0, 1, 0, 0]
     groups = order_runs.closest_friends(close, 3)
-    assert [groups[person].tolist() for person in range(6)] == [
-        [0, 1, 2],
-        [0, 1, 2],
-        [0, 1, 2],
-        [2, 3, 4],
-        [3, 4],
-        [5],
-    ]
+    assert [groups[person].tolist() for person in range(6)] == [[0, 1, 2], [0, 1, 2], [0, 1, 2], [2, 3, 4], [3, 4], [5]]
 
 
 def test_a_step_rests_on_the_sensitivity_it_names() -> None:

@@ -99,8 +99,7 @@ def test_public_centroids_say_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("noise", "cost"),
-    [(NOISE, "rho 0.02"), (CentroidNoise(kind="laplace", radius=1.0, scale=8.0), "epsilon 0.5")],
+    ("noise", "cost"), [(NOISE, "rho 0.02"), (CentroidNoise(kind="laplace", radius=1.0, scale=8.0), "epsilon 0.5")]
 )
 def test_private_centroids_are_accounted_for(noise: CentroidNoise, cost: str) -> None:
     plan = two_means("private-centroids", noise=noise)

@@ -105,7 +105,6 @@ def test_both_ends_of_a_plan_hold_its_enumeration(sigma: Fraction, dummies: int)
             max(excess(*pair, Fraction(math.exp(level))) for pair in pairs)
             for level in (found.lower * (1 - 1e-9), found.upper)
         )
-        print(f"delta={delta}: {found}, one cluster {alone:.4f}, {float(least):.6f} >= delta >= {float(most):.6f}")
         assert most <= delta * (1 + 1e-9)
         assert least >= delta * (1 - 1e-9)
         assert found.lower > alone

@@ -19,15 +19,7 @@ def read(made: Report, **changes: object) -> Accuracy:
 def test_table_with_data_has_every_column() -> None:
     reading = read(assessment(7))
     headings = [column.heading for column in reading.columns]
-    assert headings == [
-        "Value",
-        "True share",
-        "Estimate",
-        "95% interval",
-        "Predicted error",
-        "Measured error",
-        "z",
-    ]
+    assert headings == ["Value", "True share", "Estimate", "95% interval", "Predicted error", "Measured error", "z"]
     assert all(len(column.cells) == 7 for column in reading.columns)
     assert (reading.rows, reading.more) == (tuple(range(7)), 0)
 

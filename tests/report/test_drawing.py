@@ -13,7 +13,7 @@ from hushuffle import report
 from hushuffle.model import Chart, Series
 from hushuffle.report import charts as pictures
 from hushuffle.report import drawing
-from hushuffle.report.drawing import COLORS, Drawing
+from hushuffle.report.drawing import COLORS, ChartDrawing
 from report.assessments import assessment, charts
 
 
@@ -36,13 +36,13 @@ def band(*points: tuple[float, float, float], label: str = "a") -> Series:
     return Series(label=label, x=x, lower=lower, upper=upper)
 
 
-def draw(made: Chart) -> Drawing:
+def draw(made: Chart) -> ChartDrawing:
     drawn = pictures.lines(made, numbers="result.json")
     assert drawn is not None
     return drawn
 
 
-def rows(drawn: Drawing, layer: int) -> list[dict[str, Any]]:
+def rows(drawn: ChartDrawing, layer: int) -> list[dict[str, Any]]:
     """Return the data of one layer; the library lifts data that layers share."""
     specification = drawn.specification
     data = specification["layer"][layer].get("data", specification.get("data"))
@@ -50,7 +50,7 @@ def rows(drawn: Drawing, layer: int) -> list[dict[str, Any]]:
     return found
 
 
-def svg(drawn: Drawing, name: str = "chart-1") -> ET.Element:
+def svg(drawn: ChartDrawing, name: str = "chart-1") -> ET.Element:
     return ET.fromstring(drawing.svg(drawn, name))  # noqa: S314
 
 

@@ -32,10 +32,7 @@ def test_every_picture_and_every_table_has_its_files() -> None:
 
 
 def test_numbers_of_a_chart_are_its_points() -> None:
-    lines = (
-        Series.through("a bracket", (1.0, 2.0), (BRACKET, 0.5)),
-        Series.through("b", (1.0,), (0.25,)),
-    )
+    lines = (Series.through("a bracket", (1.0, 2.0), (BRACKET, 0.5)), Series.through("b", (1.0,), (0.25,)))
     chart = Chart(key="Two lines", title="T", caption="", x_label="x", y_label="y", series=lines)
     files = figure_files(Report(title="T", question="Q?", key="a/b", charts=(chart,)))
     table = pl.read_parquet(io.BytesIO(files["figure-two-lines.parquet"]))

@@ -136,7 +136,6 @@ def test_ticks_are_round_inside_and_few(seed: int) -> None:
     low = float(rng.normal() * 10 ** rng.uniform(-3, 5))
     high = low + float(10 ** rng.uniform(-4, 6))
     found = steps(low, high, 6)
-    print(low, high, found)
     assert 2 <= len(found) <= 7
     assert low - 1e-6 * (high - low) <= found[0]
     assert found[-1] <= high + 1e-6 * (high - low)
@@ -161,12 +160,5 @@ def test_categories_of_two_families_are_warm_and_cool() -> None:
 def test_families_are_given_for_every_label() -> None:
     with pytest.raises(InvalidInputError, match="one for each of the 2 labels"):
         PointMap(
-            key="m",
-            title="M",
-            caption="",
-            x_label="x",
-            y_label="y",
-            labels=("a", "b"),
-            panels=(),
-            families=("warm",),
+            key="m", title="M", caption="", x_label="x", y_label="y", labels=("a", "b"), panels=(), families=("warm",)
         )

@@ -108,15 +108,7 @@ def test_each_finding_is_a_row() -> None:
         finding.sentence for finding in made.findings
     ]
     kinds = [one.text for one in found.all("span") if one.attributes.get("class", "").startswith("kind ")]
-    assert kinds == [
-        "exact",
-        "certified bracket",
-        "exact",
-        "upper bound",
-        "lower bound",
-        "95% interval",
-        "upper bound",
-    ]
+    assert kinds == ["exact", "certified bracket", "exact", "upper bound", "lower bound", "95% interval", "upper bound"]
     assert "infinity" in page("no noise")
 
 

@@ -98,11 +98,7 @@ def test_long_tables_are_cut_and_that_is_said() -> None:
 
 def test_pictures_of_nothing_say_so() -> None:
     nowhere = replace(panel(points=1), x=(float("inf"),))
-    made = replace(
-        EMPTY,
-        maps=(point_map(nowhere),),
-        heat_maps=(replace(heat_map(1, 1, log=True), values=((0.0,),)),),
-    )
+    made = replace(EMPTY, maps=(point_map(nowhere),), heat_maps=(replace(heat_map(1, 1, log=True), values=((0.0,),)),))
     text = report.html(made)
     assert "No point of this map is finite." in text
     assert "No point of this chart is finite." in text
@@ -112,7 +108,6 @@ def test_pictures_of_nothing_say_so() -> None:
 def test_a_page_of_many_points_stays_small() -> None:
     panels = [panel(f"panel {place}", points=12_000) for place in range(6)]
     text = report.html(replace(EMPTY, maps=(point_map(*panels),)))
-    print(len(text))
     assert len(text) < 2_000_000
 
 

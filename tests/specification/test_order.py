@@ -83,89 +83,66 @@ def test_the_shuffle_is_built_from_an_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shuffler", "expected"),
+    "case",
     [
-        (PLACES, ["shuffler: must have either alpha or theta, got neither. For example alpha = 4.0."]),
+        (PLACES, "shuffler: must have either alpha or theta, got neither. For example alpha = 4.0."),
         (
             f"alpha = 1, theta = 1, {PLACES}",
-            [
-                (
-                    "shuffler: must have either alpha or theta, got both. "
-                    "alpha limits what the order reveals, theta = alpha / sensitivity."
-                )
-            ],
+            "shuffler: must have either alpha or theta, got both. "
+            "alpha limits what the order reveals, theta = alpha / sensitivity.",
         ),
-        ("alpha = 1", ["shuffler.groups: must be given, got nothing."]),
-        ("alpha = 1, groups = 3", ["shuffler.groups: must be a table, got 3."]),
-        ("alpha = 1, groups = {}", ["shuffler.groups: must have one of columns, column or edges, got none of them."]),
+        ("alpha = 1", "shuffler.groups: must be given, got nothing."),
+        ("alpha = 1, groups = 3", "shuffler.groups: must be a table, got 3."),
+        ("alpha = 1, groups = {}", "shuffler.groups: must have one of columns, column or edges, got none of them."),
         (
             'alpha = 1, groups = { column = "a", edges = "e.csv" }',
-            [
-                "shuffler.groups: must have one of columns, column or edges, got column and edges.",
-                "shuffler.groups.steps: must be given with edges, got nothing. For example 1.",
-            ],
+            "shuffler.groups: must have one of columns, column or edges, got column and edges.",
+            "shuffler.groups.steps: must be given with edges, got nothing. For example 1.",
         ),
         (
             'alpha = 1, groups = { columns = ["x"] }',
-            ["shuffler.groups: must have either radius or nearest with columns, got neither."],
+            "shuffler.groups: must have either radius or nearest with columns, got neither.",
         ),
         (
             'alpha = 1, groups = { columns = ["x", "x"], radius = 1, nearest = 3 }',
-            [
-                "shuffler.groups: must have either radius or nearest with columns, got both.",
-                "shuffler.groups.columns: must be distinct, got one twice.",
-            ],
+            "shuffler.groups: must have either radius or nearest with columns, got both.",
+            "shuffler.groups.columns: must be distinct, got one twice.",
         ),
         (
             'alpha = 1, groups = { columns = ["x"], radius = 1, metric = "great-circle" }',
-            [
-                (
-                    "shuffler.groups.columns: must list two columns for the great-circle metric, got 1. "
-                    "The first column is the latitude, the second the longitude, in degrees."
-                )
-            ],
+            "shuffler.groups.columns: must list two columns for the great-circle metric, got 1. "
+            "The first column is the latitude, the second the longitude, in degrees.",
         ),
         (
             'alpha = 1, groups = { column = "town", radius = 1, steps = 2 }',
-            [
-                "shuffler.groups.radius: must come with columns, got no columns.",
-                "shuffler.groups.steps: must come with edges, got no edges.",
-            ],
+            "shuffler.groups.radius: must come with columns, got no columns.",
+            "shuffler.groups.steps: must come with edges, got no edges.",
         ),
         (
             'alpha = 1, reference = "sweep", groups = { column = "town" }',
-            [
-                (
-                    'shuffler.reference: must be another method if groups have no columns of numbers, got "sweep". '
-                    'Use "best", "rcm" or "bfs".'
-                )
-            ],
+            'shuffler.reference: must be another method if groups have no columns of numbers, got "sweep". '
+            'Use "best", "rcm" or "bfs".',
         ),
         (
             'alpha = 1, groups = { columns = ["x", "answer"], radius = 1 }',
-            [
-                (
-                    'shuffler.groups.columns: must be public, and not the private column, got "answer". '
-                    "The order is public, and would reveal the values of this column."
-                )
-            ],
+            'shuffler.groups.columns: must be public, and not the private column, got "answer". '
+            "The order is public, and would reveal the values of this column.",
         ),
         (
             'alpha = 1, groups = { columns = ["x"], raduis = 1 }',
-            [
-                "shuffler.groups.raduis: is not a key here, got 1. Did you mean radius?",
-                "shuffler.groups: must have either radius or nearest with columns, got neither.",
-            ],
+            "shuffler.groups.raduis: is not a key here, got 1. Did you mean radius?",
+            "shuffler.groups: must have either radius or nearest with columns, got neither.",
         ),
-        ("alpha = 1, groups = { columns = 3, radius = 1 }", ["shuffler.groups.columns: must be a list, got 3."]),
-        (f"alpha = 0, {PLACES}", ["shuffler.alpha: must be greater than 0, got 0."]),
+        ("alpha = 1, groups = { columns = 3, radius = 1 }", "shuffler.groups.columns: must be a list, got 3."),
+        (f"alpha = 0, {PLACES}", "shuffler.alpha: must be greater than 0, got 0."),
         (
             f'alpha = 1, distance = "kendal", {PLACES}',
-            ['shuffler.distance: must be "kendall" or "hamming", got "kendal". Did you mean "kendall"?'],
+            'shuffler.distance: must be "kendall" or "hamming", got "kendal". Did you mean "kendall"?',
         ),
     ],
 )
-def test_what_does_not_go_together(shuffler: str, expected: list[str]) -> None:
+def test_what_does_not_go_together(case: tuple[str, ...]) -> None:
+    shuffler, *expected = case
     assert problems(shuffler) == expected
 
 

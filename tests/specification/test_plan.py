@@ -284,12 +284,7 @@ def test_fewest_sources_and_the_network_come_through() -> None:
     assert {cluster.protocol.n for cluster in spec.plan(1000).clusters if cluster.reads} == {80}
     again = parse_plan(text + "[network]\ncollect = 5\n")
     assert again.network is not None
-    assert again.network.model_dump() == {
-        "message": 1024,
-        "collect": 5.0,
-        "patience": 30.0,
-        "least": 0.9,
-    }
+    assert again.network.model_dump() == {"message": 1024, "collect": 5.0, "patience": 30.0, "least": 0.9}
     assert parse_plan(again.effective()) == again
     with pytest.raises(SpecificationError, match=r"traffic.min_batch: must be an integer from 1 to 75, got 80"):
         spec.plan(150)

@@ -193,113 +193,78 @@ def test_other_verbs_refuse() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    "case",
     [
         (
             PLANNED + RANDOMIZER.replace("p = 0.1\n", "") + REST,
-            [
-                "randomizer.p: must be given, or else targets.epsilon, got neither. "
-                "Or set targets.epsilon: then assess uses the smallest p that meets it."
-            ],
+            "randomizer.p: must be given, or else targets.epsilon, got neither. "
+            "Or set targets.epsilon: then assess uses the smallest p that meets it.",
         ),
         (
             PLANNED + RANDOMIZER.replace("0.1", "0.5") + REST.replace("uniform", "none"),
-            [
-                "randomizer.p: must be less than 0.5, got 0.5.",
-                (
-                    'shuffler.kind: must be "uniform" here, got "none". '
-                    "The estimates use counts of columns, which have no order."
-                ),
-            ],
+            "randomizer.p: must be less than 0.5, got 0.5.",
+            'shuffler.kind: must be "uniform" here, got "none". '
+            "The estimates use counts of columns, which have no order.",
         ),
         (
             PLANNED + '[randomizer]\nkind = "randomized-response"\nepsilon = 1.0\n' + REST,
-            [
-                (
-                    'randomizer.kind: must be "bit-flipping" here, got "randomized-response". '
-                    "Reach studies flip the bits of the publishers' filters."
-                )
-            ],
+            'randomizer.kind: must be "bit-flipping" here, got "randomized-response". '
+            "Reach studies flip the bits of the publishers' filters.",
         ),
         (
             "population = { n = 10, k = 4 }\n" + RANDOMIZER + REST,
-            [
-                (
-                    'population: must have publishers or audiences for kind = "bit-flipping", got neither. '
-                    "For people with one answer each, use randomized-response or local-hashing."
-                )
-            ],
+            'population: must have publishers or audiences for kind = "bit-flipping", got neither. '
+            "For people with one answer each, use randomized-response or local-hashing.",
         ),
         (
             'adversaries = [{ kind = "strong" }, { kind = "linker" }]\n' + PLANNED + RANDOMIZER + REST,
-            [
-                (
-                    'adversaries[1].kind: must be "strong" here, got "linker". '
-                    "A column has no sender and no single answer. Use strong, which is the worst case."
-                )
-            ],
+            'adversaries[1].kind: must be "strong" here, got "linker". '
+            "A column has no sender and no single answer. Use strong, which is the worst case.",
         ),
         (
             PLANNED.replace("web = 200", "web = 1000") + RANDOMIZER + REST,
-            ["population.audiences.web: must be fewer than all 1,000 people, got 1000."],
+            "population.audiences.web: must be fewer than all 1,000 people, got 1000.",
         ),
         (
             POPULATION.replace('key_file = "reach.key"\n', "") + RANDOMIZER + REST,
-            [
-                (
-                    "population: must have either key_file or key_variable, got neither. "
-                    "The key is secret: store it in a separate file or in the environment, never in this file."
-                )
-            ],
+            "population: must have either key_file or key_variable, got neither. "
+            "The key is secret: store it in a separate file or in the environment, never in this file.",
         ),
         (
             POPULATION + 'key_variable = "X"\nhashes = 0\nfoo = 3\n' + RANDOMIZER + REST,
-            [
-                "population.hashes: must be greater than or equal to 1, got 0.",
-                (
-                    "population.foo: is not a key here, got 3. Allowed keys: above, allow_categories_from_data, "
-                    "audiences, "
-                    "bad_rows, bad_rows_at_most, "
-                    "bins, bits, casefold, categories, categories_file, column, data, encoding, hashes, high, k, "
-                    "key_file, key_variable, kind, levels, low, missing, n, otherwise, people, person, publishers, "
-                    "reports_per_person, separator, trim."
-                ),
-                (
-                    "population: must have either key_file or key_variable, got both. "
-                    "The key is secret: store it in a separate file or in the environment, never in this file."
-                ),
-            ],
+            "population.hashes: must be greater than or equal to 1, got 0.",
+            "population.foo: is not a key here, got 3. Allowed keys: above, allow_categories_from_data, "
+            "audiences, "
+            "bad_rows, bad_rows_at_most, "
+            "bins, bits, casefold, categories, categories_file, column, data, encoding, hashes, high, k, "
+            "key_file, key_variable, kind, levels, low, missing, n, otherwise, people, person, publishers, "
+            "reports_per_person, separator, trim.",
+            "population: must have either key_file or key_variable, got both. "
+            "The key is secret: store it in a separate file or in the environment, never in this file.",
         ),
         (
             PLANNED + 'publishers = { tv = "tv.csv" }\n' + RANDOMIZER + REST,
-            [
-                "population.column: must be given, got nothing.",
-                "population.people: is not a key here, got 1000. It goes with audiences.",
-                "population.audiences: is not a key here, got a table. It goes with audiences.",
-                (
-                    "population: must have either key_file or key_variable, got neither. "
-                    "The key is secret: store it in a separate file or in the environment, never in this file."
-                ),
-            ],
+            "population.column: must be given, got nothing.",
+            "population.people: is not a key here, got 1000. It goes with audiences.",
+            "population.audiences: is not a key here, got a table. It goes with audiences.",
+            "population: must have either key_file or key_variable, got neither. "
+            "The key is secret: store it in a separate file or in the environment, never in this file.",
         ),
         (
             PLANNED.replace("{ tv = 300, web = 200 }", '{ tv = "many", web = 0 }') + RANDOMIZER + REST,
-            [
-                'population.audiences.tv: must be an integer, got "many".',
-                "population.audiences.web: must be greater than or equal to 1, got 0.",
-            ],
+            'population.audiences.tv: must be an integer, got "many".',
+            "population.audiences.web: must be greater than or equal to 1, got 0.",
         ),
         (
             PLANNED.replace("{ tv = 300, web = 200 }", "3") + "randomizer = 3\nadversaries = [3]\n" + REST,
-            [
-                "population.audiences: must be a table, got 3.",
-                "randomizer: must be a table, got 3.",
-                "adversaries[0]: must be a table, got 3.",
-            ],
+            "population.audiences: must be a table, got 3.",
+            "randomizer: must be a table, got 3.",
+            "adversaries[0]: must be a table, got 3.",
         ),
     ],
 )
-def test_what_does_not_go_together(text: str, expected: list[str]) -> None:
+def test_what_does_not_go_together(case: tuple[str, ...]) -> None:
+    text, *expected = case
     if "randomizer = 3" in text:
         text = "randomizer = 3\nadversaries = [3]\n" + text.replace("randomizer = 3\nadversaries = [3]\n", "")
     assert problems(text) == expected

@@ -159,46 +159,43 @@ def test_tables_that_are_empty() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    "case",
     [
         (
             COUNTED.replace("k = 4", 'k = 4, column = "x"') + RANDOMIZER + REST,
-            ['population.column: is not a key here, got "x". It goes with data. Give either data or n.'],
+            'population.column: is not a key here, got "x". It goes with data. Give either data or n.',
         ),
         (
             COUNTED.replace("k = 4", 'k = 4, missing = "drop"') + RANDOMIZER + REST,
-            ['population.missing: is not a key here, got "drop". It goes with data. Give either data or n.'],
+            'population.missing: is not a key here, got "drop". It goes with data. Give either data or n.',
         ),
         (
             POPULATION.replace('["no", "yes"]', '"from"') + RANDOMIZER + REST,
-            ['population.categories: must be a table of conditions, a list of labels, or "from-data", got "from".'],
+            'population.categories: must be a table of conditions, a list of labels, or "from-data", got "from".',
         ),
         (
             POPULATION.replace('["no", "yes"]', "3") + RANDOMIZER + REST,
-            ['population.categories: must be a table of conditions, a list of labels, or "from-data", got 3.'],
+            'population.categories: must be a table of conditions, a list of labels, or "from-data", got 3.',
         ),
         (
             POPULATION.replace('["no", "yes"]', '["a", 2.5, "b\\u0007"]') + RANDOMIZER + REST,
-            [
-                "population.categories[1]: must be text, got 2.5.",
-                'population.categories[2]: must be text on one line, without control characters, got "b\\u0007".',
-            ],
+            "population.categories[1]: must be text, got 2.5.",
+            'population.categories[2]: must be text on one line, without control characters, got "b\\u0007".',
         ),
         (
             "kind = 3\nepsilon = 1.0\ntargets.title = 'x'\ntargets.zzz = '" + "z" * 99 + "'\n" + COUNTED + RANDOMIZER,
-            [
-                "kind: is not a key here, got 3. It belongs to [randomizer].",
-                "epsilon: is not a key here, got 1.0. It belongs to [randomizer].",
-                "shuffler: must be given, got nothing.",
-                "targets.delta: must be given, got nothing.",
-                'targets.title: is not a key here, got "x". Move it to the top of the file, above all tables.',
-                f'targets.zzz: is not a key here, got "{"z" * 56}.... Allowed keys: delta, epsilon, guessing, '
-                "local_epsilon, people, reidentification, standard_error.",
-            ],
+            "kind: is not a key here, got 3. It belongs to [randomizer].",
+            "epsilon: is not a key here, got 1.0. It belongs to [randomizer].",
+            "shuffler: must be given, got nothing.",
+            "targets.delta: must be given, got nothing.",
+            'targets.title: is not a key here, got "x". Move it to the top of the file, above all tables.',
+            f'targets.zzz: is not a key here, got "{"z" * 56}.... Allowed keys: delta, epsilon, guessing, '
+            "local_epsilon, people, reidentification, standard_error.",
         ),
     ],
 )
-def test_wrong_values(text: str, expected: list[str]) -> None:
+def test_wrong_values(case: tuple[str, ...]) -> None:
+    text, *expected = case
     assert problems(text) == expected
 
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hushuffle.assessment.deployment import deployment_of
+from hushuffle.collection.request import Request
+from hushuffle.collection.sums import collect_sum
 from hushuffle.errors import SpecificationError
 from hushuffle.specification import Collection, json_schema, load_collection
 from hushuffle.specification.sums import SumSpecification, is_sum, load_deployment, load_sum, parse_sum
@@ -26,6 +29,25 @@ def test_the_example_is_read_and_written_out() -> None:
     assert (protocol.needed, protocol.levels, protocol.epsilon, protocol.delta) == (16_000, 241, 1.0, 1e-9)
 
 
+def test_several_numbers_of_each_person_are_planned_and_neither_collected_nor_audited(tmp_path: Path) -> None:
+
+    found = parse_sum(TEXT.replace("delta = 1e-6", "delta = 1e-6, coordinates = 4, l1 = 20"))
+    assert parse_sum(found.effective()) == found
+    protocol = found.build(1000)
+    assert (protocol.coordinates, protocol.l1) == (4, 20.0)
+    alone = parse_sum(TEXT).build(1000)
+    report = deployment_of(found, tmp_path).assess()
+    assert report.findings[0].bound.upper == pytest.approx(1.0, rel=1e-3)
+    facts = {row[0]: row[1] for row in next(table for table in report.tables if table.key == "costs").rows}
+    assert facts["messages"] == protocol.messages_per_person == 4 * protocol.messages
+    assert protocol.standard_error() < found.altered(epsilon=0.5, delta=1e-6, levels=11).build(1000).standard_error()
+    assert alone.standard_error() < protocol.standard_error()
+    with pytest.raises(SpecificationError, match=r"sum\.coordinates: must be 1 for audit, got 4\. The files have one"):
+        deployment_of(found, tmp_path).audit()
+    with pytest.raises(SpecificationError, match=r"sum\.coordinates: must be 1 for collect, got 4"):
+        collect_sum(found, out=tmp_path / "out", request=Request())
+
+
 def test_both_kinds_of_files_are_told_apart() -> None:
     assert isinstance(load_deployment(EXAMPLES / "sum.toml"), SumSpecification)
     assert isinstance(load_deployment(EXAMPLES / "minutes.toml"), Collection)
@@ -43,6 +65,13 @@ def test_both_kinds_of_files_are_told_apart() -> None:
         (", delta = 1e-6", "", "sum.delta: must be given, got nothing"),
         ("delta = 1e-6", "delta = 1e-6, honest = 0.0", "sum.honest: must be greater than 0"),
         ("delta = 1e-6", "delta = 1e-6, messages = 3", "sum.messages: is not a key here"),
+        ("delta = 1e-6", "delta = 1e-6, coordinates = 0", "sum.coordinates: must be greater than or equal to 1"),
+        (
+            'n = 1000, kind = "number", low = 0, high = 10, levels = 11 }\nsum = { epsilon = 1.0, ',
+            'data = "x.csv", column = "y", kind = "number", low = 0, high = 10, levels = 11 }\n'
+            "sum = { epsilon = 1.0, coordinates = 2, ",
+            "sum.coordinates: must be 1 with data, got 2",
+        ),
         ('kind = "number", low = 0, high = 10, levels = 11', "k = 3", 'population.kind: must be "number", got nothing'),
         (", levels = 11", "", "population.levels: must be given"),
         ("high = 10", "high = 0", "population.high: must be above low = 0"),

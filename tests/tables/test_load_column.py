@@ -245,19 +245,13 @@ class TestGlobs:
     def test_the_file_with_the_first_wrong_record_is_told_by_its_place(self, tmp_path: Path) -> None:
         csv(tmp_path, "x\nno\nno\n", "a.csv")
         csv(tmp_path, "x\nno\noh\nah\n", "b.csv")
-        with pytest.raises(
-            DataError,
-            match=r"2 of 5 records match no category \(40 %; lines 3, 4 of \w+\.csv\)",
-        ):
+        with pytest.raises(DataError, match=r"2 of 5 records match no category \(40 %; lines 3, 4 of \w+\.csv\)"):
             load("*.csv", YES_NO, base_folder=tmp_path)
 
     def test_different_types_are_refused(self, tmp_path: Path) -> None:
         parquet(tmp_path, [1], pl.Int64, "a.parquet")
         parquet(tmp_path, ["1"], pl.String, "b.parquet")
-        with pytest.raises(
-            DataError,
-            match=r"column 'x' holds numbers in a\.parquet, but text in b\.parquet",
-        ):
+        with pytest.raises(DataError, match=r"column 'x' holds numbers in a\.parquet, but text in b\.parquet"):
             load("*.parquet", YES_NO, base_folder=tmp_path)
 
     def test_numbers_of_different_width_are_the_same_type(self, tmp_path: Path) -> None:
@@ -269,7 +263,6 @@ class TestGlobs:
         csv(tmp_path, "x\nno\n", "a.csv")
         csv(tmp_path, "X\nno\n", "b.csv")
         with pytest.raises(
-            DataError,
-            match=r"^b\.csv has no column 'x' \(number of columns: 1\)\. A column has almost this name",
+            DataError, match=r"^b\.csv has no column 'x' \(number of columns: 1\)\. A column has almost this name"
         ):
             load("*.csv", YES_NO, base_folder=tmp_path)

@@ -42,12 +42,7 @@ def test_two_readings_of_one_large_file_are_in_the_same_order(tmp_path: Path) ->
     for part in range(3):
         frame.slice(part * 100_000, 100_000).write_parquet(tmp_path / f"part-{part}.parquet", row_group_size=7001)
     for source in ("large.csv", "part-*.parquet"):
-        column = load_column(
-            source,
-            column="answer",
-            categories=[str(code) for code in range(7)],
-            base_folder=tmp_path,
-        )
+        column = load_column(source, column="answer", categories=[str(code) for code in range(7)], base_folder=tmp_path)
         places = load_numbers(source, ["place"], n=n, base_folder=tmp_path)[:, 0]
         assert np.array_equal(places % 7, column.values)
 

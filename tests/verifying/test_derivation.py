@@ -32,7 +32,7 @@ Document = dict[str, Any]
 
 INFINITY = math.inf
 NOISY, PAIR = hs.RandomizedResponse(k=3, epsilon=1.0), hs.RandomizedResponse(k=2, epsilon=1.0)
-CLEAR = hs.RandomizedResponse(k=3, epsilon=2.0)
+CLEAR, CLEAR_PAIR = (hs.RandomizedResponse(k=k, epsilon=2.0) for k in (3, 2))
 TRUE = hs.RandomizedResponse(k=5, epsilon=INFINITY)
 MATRIX = hs.MatrixRandomizer([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
 BITS = hs.UnaryEncoding(k=3, epsilon=1.5, encoding="optimized")
@@ -73,6 +73,11 @@ CLAIMS: dict[str, Any] = {
         hs.MixedProtocol(groups=[(30, NOISY), (20, MATRIX), (5, CLEAR)],
                          shuffler=hs.NoShuffle()),
         1e-3,
+    ),
+    "mixed groups": (hs.MixedProtocol(groups=[(12, NOISY), (9, CLEAR)], shuffler=hs.Scrambler(dummies=2)), 1e-2),
+    "mixed groups with messages": (
+        hs.MixedProtocol(groups=[(9, NOISY), (6, CLEAR)], shuffler=hs.BlanketMessages(p=0.5)),
+        1e-2,
     ),
 }  # fmt: skip
 
@@ -130,7 +135,7 @@ def test_the_ends_of_an_order_and_of_a_cap_are_refuted_on_their_side() -> None:
 def altered(step: Document) -> Iterator[tuple[str, Document]]:
     """Yield copies of a step with one field altered."""
     seen = {"k-ary randomized response, seen", "one report seen"}  # both are true of randomized response
-    for name in {*RULES, *LAWS, "some groups revealed"} - (seen if step["name"] in seen else set()):
+    for name in {*RULES, *LAWS, "a rule of tomorrow"} - (seen if step["name"] in seen else set()):
         yield "name", {**step, "name": name}
     yield "page", {**step, "page": "index.md, Lemma 99"}
     release = step["release"]
@@ -176,7 +181,7 @@ def test_no_step_with_an_altered_field_agrees(name: str) -> None:
                 assert row.verdict in {NOT_SHOWN, CONTRADICTED}
                 continue
             assert row.verdict in {CONTRADICTED, NOT_CHECKED}, (place, what, row)
-            assert row.verdict == CONTRADICTED or "'some groups revealed'" in row.reason, (place, what, row)
+            assert row.verdict == CONTRADICTED or "'a rule of tomorrow'" in row.reason, (place, what, row)
     assert tried >= 30
 
 
@@ -294,7 +299,8 @@ def test_an_unknown_rule_is_named() -> None:
     row = answered(given)
     assert (row.verdict, row.reason) == (NOT_CHECKED, "the checker does not replay 'a rule of tomorrow'")
     for protocol, step in (
-        (hs.MixedProtocol(groups=[(9, NOISY), (9, CLEAR)], shuffler=hs.UniformShuffle()), "some groups revealed"),
+        (hs.MixedProtocol(groups=[(9, NOISY), (9, MATRIX)], shuffler=hs.UniformShuffle()), "shuffled groups"),
+        (hs.MixedProtocol(groups=[(9, PAIR), (9, CLEAR_PAIR)], shuffler=hs.UniformShuffle()), "shuffled groups"),
         (survey(hs.LocalHashing(k=9, g=4, epsilon=INFINITY), hs.BlanketMessages(p=0.5), 900), "true hash buckets"),
     ):
         with pytest.raises(UnsupportedProtocolError, match=step):

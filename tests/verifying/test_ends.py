@@ -77,8 +77,12 @@ def test_the_pool_holds_for_every_dataset(n: int, dummies: int, growth: Fraction
             truth[pair] = max(truth[pair], F(delta))
         for pair, delta in truth.items():
             pool = Pool((rows[pair[0]], rows[pair[1]]), rows, common, n - 1, dummies, dummy)
-            found = pool.above(ball(growth), float(delta), fineness=10, spare=1.0)
-            assert not found.is_finite() or exactly(found)[1] >= delta
+            for found in (
+                pool.above(ball(growth), float(delta), fineness=10, spare=1.0),
+                pool.sliced(ball(growth), float(delta), fineness=10),
+                pool.sliced(ball(growth), 0.9, fineness=10),
+            ):
+                assert not found.is_finite() or exactly(found)[1] >= delta
 
 
 @pytest.mark.parametrize("dummies", [0, 3])

@@ -56,7 +56,6 @@ def test_check_ins_without_noise(
     scores = trace_scores(train(there.training), there.reported)
     taken = time.process_time() - start
     error = float(np.mean(ranks(scores, rng=hs.reproducible(1)) > 1))
-    print(f"{knowledge}, {events} events: error {error:.4f}, {taken:.2f} s")
     assert low <= error <= high
     assert taken < 10
 
@@ -83,7 +82,6 @@ def test_check_ins_with_noise_keep_the_bound(checkins: Traces, epsilon: float, h
     reports = randomize(there.reported, randomizer=randomizer, rng=hs.reproducible(1))
     places = ranks(report_scores(train(there.training), reports), rng=hs.reproducible(2))
     least = pie.bayes_error(hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=checkins.n)).lower
-    print(f"epsilon {epsilon}: error {np.mean(places > 1):.4f}, certified at least {least:.4f}")
     # False alarm below 1e-6.
     assert miss_rate(places, confidence=1 - 2e-6).upper >= least
 
@@ -94,7 +92,6 @@ def test_ratings_without_noise(ratings: Traces) -> None:
         there = scene(ratings, split="none", training=known, events=None)
         places = ranks(trace_scores(train(there.training), there.reported), rng=hs.reproducible(known))
         errors.append(float(np.mean(places > 1)))
-    print(f"ratings, 1 to 5 known: {errors}")
     assert errors[0] > errors[-1]
     there = scene(ratings, split="none", knowledge="maximum", events=5)
     assert np.mean(ranks(trace_scores(train(there.training), there.reported), rng=hs.reproducible(6)) > 1) < 0.2

@@ -276,12 +276,7 @@ def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def collected(
-    data: DataFrame,
-    kernel: Kernel,
-    folder: Path,
-    *,
-    ids: bool = True,
-    dummies: int = 0,
+    data: DataFrame, kernel: Kernel, folder: Path, *, ids: bool = True, dummies: int = 0
 ) -> tuple[npt.NDArray[np.void], SparkCollection]:
     folder.mkdir()
     k = kernel.randomizer.inputs

@@ -151,7 +151,6 @@ def test_unbiased_over_ten_thousand_trials(hashing: LocalHashing) -> None:
     variance = predicted_standard_error(survey, frequency=truth) ** 2
     z = (found.mean(axis=0) - truth) / np.sqrt(variance / trials)
     ratio = ((found - truth) ** 2).mean(axis=0) / variance
-    print(f"max |z| {np.abs(z).max():.2f}, mean square error over theory {ratio.min():.3f} to {ratio.max():.3f}")
     assert np.abs(z).max() < 5.7  # 40 normal deviates: 5e-7
     # Standard deviation about sqrt(2/10000) = 0.014 for each ratio: 7 of them, 1e-10 with 40 values.
     assert 0.9 < ratio.min() <= ratio.max() < 1.1

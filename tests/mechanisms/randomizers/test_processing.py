@@ -99,7 +99,7 @@ def test_where_it_is_said_there_is_a_channel_that_adds_the_noise_and_keeps_dummi
         assert not is_processing(law, noisier)
         first, second, dummy = matrix(law), matrix(noisier), law.blanket().law
         if law.one_hot is not None and noisier.one_hot is not None:
-            slope = float((noisier.one_hot.kept - noisier.one_hot.raised) / (law.one_hot.kept - law.one_hot.raised))
+            slope = float((noisier.one_hot.own - noisier.one_hot.raised) / (law.one_hot.own - law.one_hot.raised))
             rise = float(noisier.one_hot.raised) - slope * float(law.one_hot.raised)
             bit = np.array([[1 - rise, rise], [1 - rise - slope, rise + slope]])
             outputs = [[report >> place & 1 for place in range(K)] for report in range(1 << K)]

@@ -21,7 +21,7 @@ CHANCES = [(F(1, 2), F(1, 4)), (F(3, 4), F(1, 4)), (F(9, 10), F(1, 50))]
 
 
 def law(k: int, p: Fraction, q: Fraction) -> OneHotReports:
-    return OneHotReports(k=k, kept=p, raised=q)
+    return OneHotReports(k=k, own=p, raised=q)
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "optimized"])
@@ -30,7 +30,7 @@ def test_the_local_epsilon_is_that_of_the_thresholds_and_never_above_the_asked_o
     kind: Encoding, epsilon: float
 ) -> None:
     encoding = hs.UnaryEncoding(k=9, epsilon=epsilon, encoding=kind)
-    p, q = encoding.law().kept, encoding.law().raised
+    p, q = encoding.law().own, encoding.law().raised
     exact = p * (1 - q) / (q * (1 - p))
     assert encoding.local_epsilon == pytest.approx(math.log1p(float(exact - 1)), rel=1e-12)
     assert epsilon * (1 - 1e-7) - 1e-15 < encoding.local_epsilon <= epsilon
@@ -182,7 +182,7 @@ def test_reports_are_packed_and_counted_bit_by_bit(k: int) -> None:
 def test_bits_of_a_long_report_are_independent_with_the_right_chances() -> None:
     k, n = 130, 40_000
     encoding = hs.UnaryEncoding(k=k, epsilon=2.0, encoding="optimized")
-    p, q = float(encoding.law().kept), float(encoding.law().raised)
+    p, q = float(encoding.law().own), float(encoding.law().raised)
     reports = encoding.randomize(np.full(n, 63), rng=hs.reproducible(2))
     shares = encoding.counts(reports).counts / n
     expected = np.where(np.arange(k) == 63, p, q)

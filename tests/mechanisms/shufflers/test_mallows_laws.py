@@ -49,17 +49,7 @@ def test_all_permutations_of_five_have_their_probability(distance: Distance, the
     assert chi_square_excess(seen, draws * np.array(list(law.values()))) < 0
 
 
-@pytest.mark.parametrize(
-    "theta",
-    [
-        1e-300,
-        1e-7,
-        pytest.param(1e-3, marks=pytest.mark.slow),
-        0.05,
-        1.0,
-        20.0,
-    ],
-)
+@pytest.mark.parametrize("theta", [1e-300, 1e-7, pytest.param(1e-3, marks=pytest.mark.slow), 0.05, 1.0, 20.0])
 def test_inversions_at_a_thousand_have_their_mean_and_variance(theta: float) -> None:
     n, draws, rng = 1000, 250, hs.reproducible(2)
     limits = _mallows_laws.digit_limits(theta, 10)

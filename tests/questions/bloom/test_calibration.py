@@ -17,7 +17,6 @@ from hushuffle.questions import bloom
 )
 def test_the_promise_holds(filters: int, bits: int, epsilon: float, delta: float, hashes: int) -> None:
     found = bloom.estimate_flip_prob(filters=filters, bits=bits, epsilon=epsilon, delta=delta, hashes=hashes)
-    print(found)
     assert found.certified.upper <= epsilon
     assert found.certified.upper >= epsilon * (1 - 1e-4)
     assert found.certified == bloom.epsilon(filters=filters, bits=bits, p=found.p, delta=delta, hashes=hashes)

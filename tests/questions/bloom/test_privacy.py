@@ -79,7 +79,6 @@ def test_where_the_published_pair_is_not_the_worst(
     growth, flip = Fraction(math.exp(epsilon)), Fraction(p)
     value, found, pair = oracle.worst(2, bits, flip, growth)
     seen = oracle.pair_delta(oracle.channel(2, flip), [0] * (bits - 1), (0, 3), growth)
-    print(f"p={p}, m={bits}: worst {float(value):.4f} at others {found}, target {pair}; published {float(seen):.4f}")
     assert (f"{float(seen):.4f}", f"{float(value):.4f}") == (published, worst)
     assert pair[0] ^ pair[1] == 0b11
     assert (len(set(found)) == 1) == alike
@@ -92,7 +91,6 @@ def test_worse_than_the_published_pair_at_size() -> None:
     epsilon, common = 1.0, {"width": 6, "flip": Fraction(0.145), "n": 10**5}
     published = AllAlike.of(**common, others=0, target=(0, 0b111111))  # type: ignore[arg-type]
     other = AllAlike.of(**common, others=0b111111, target=(0b000000, 0b001111))  # type: ignore[arg-type]
-    print(published.upper(epsilon), other.lower(epsilon)[0])
     assert published.upper(epsilon) < 0.995 * other.lower(epsilon)[0]
 
 

@@ -48,7 +48,6 @@ def test_one_round_by_every_dataset(k: int, n: int, interval: float) -> None:
         worst = max(float(oracle.hockey_stick([pair], math.exp(level))) for pair in pairs)
         assert delta(below, level) - 1e-14 <= worst <= delta(above, level) + 1e-14
         closest = min(closest, delta(above, level) - worst)
-    print(f"n={n} k={k} interval {interval}: closest {closest:.1e}")
     assert delta(below, 0.0) > 0
 
 
@@ -86,7 +85,6 @@ def test_they_hold_our_figures_between_them(rounds: Any, interval: float) -> Non
         assert delta(above, level) <= ours.upper * 1.03 + 1e-11
     epsilon = hs.dp.compose(rounds, delta=1e-6)
     least, most = (pld.get_epsilon_for_delta(1e-6) for pld in (below, above))
-    print(rounds, least, epsilon, most)
     assert epsilon.lower * 0.9 < least <= epsilon.upper
     assert epsilon.lower <= most < epsilon.upper * 1.01
 
@@ -115,7 +113,6 @@ def test_with_a_noisy_release(noise: str) -> None:
     ours = hs.dp.compose([(protocol, 2), hs.dp.from_pld(release(pessimistic=True))], delta=1e-6)
     alone = hs.dp.compose([(protocol, 2)], delta=1e-6)
     low, high = (pld.get_epsilon_for_delta(1e-6) for pld in (least, theirs))
-    print(noise, low, ours, high)
     assert low <= ours.upper
     assert ours.upper == pytest.approx(high, rel=2e-3)
     assert ours.upper < low * 1.06

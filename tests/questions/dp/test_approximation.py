@@ -84,8 +84,6 @@ def test_what_is_not_refused_is_within_four_per_cent() -> None:
             bracket = hs.dp.epsilon(survey, delta=delta)
             error = max(bracket.lower / drawn.upper, drawn.upper / bracket.upper) - 1
             worst, answered = max(worst, error), answered + 1
-            print(f"{type(randomizer).__name__} {n} {delta:g}: {drawn} {bracket} {error:.5f}")
-    print(f"worst {worst:.4f}, {answered} of {asked}")
     assert worst < 0.04
     assert answered >= asked / 5
     assert all(reason.startswith("The approximation is too inaccurate: a single report changes") for reason in reasons)
@@ -102,7 +100,6 @@ def test_what_is_not_refused_is_within_four_per_cent() -> None:
 def test_three_digits_at_a_hundred_thousand(randomizer: Any) -> None:
     survey = protocol(randomizer, 10**5)
     drawn, bracket = hs.dp.approximate(survey, delta=1e-6).upper, hs.dp.epsilon(survey, delta=1e-6)
-    print(drawn, bracket)
     assert bracket.lower * 0.999 < drawn < bracket.upper * 1.001
 
 

@@ -24,7 +24,6 @@ def protocol(k: int, epsilon: float, n: int, shuffler: Shuffler | None = None) -
 
 def check(found: Calibration) -> None:
     """The value meets the target, by the very figures that everybody reads; the value beyond does not."""
-    print(f"{found}; beyond {found.beyond}: {found.beyond_bound}")
     again = hs.dp.delta(found.protocol, epsilon=found.epsilon)
     assert again.upper <= found.delta * (1 + 1e-6)
     assert found.bound.upper <= found.epsilon
@@ -175,7 +174,6 @@ def test_dummies_need_a_shuffler() -> None:
 def test_the_most_rounds(n: int, target: float, delta: float) -> None:
     weekly = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=1.0), shuffler=hs.UniformShuffle(), n=n)
     found = hs.dp.calibrate(weekly, parameter="rounds", epsilon=target, delta=delta)
-    print(found)
     assert found.beyond == found.value + 1
     assert found.value > 1
     assert hs.dp.compose([(weekly, int(found.value))], delta=delta).upper <= target * (1 + 1e-6)

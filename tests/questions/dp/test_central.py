@@ -33,9 +33,6 @@ def test_enumeration_of_every_dataset_lies_inside(n: int, k: int) -> None:
             epsilon = share * epsilon_0
             exact = float(oracle.worst_delta(n, k, float(truth), math.exp(epsilon)))
             bound = hs.dp.delta(protocol, epsilon=epsilon)
-            print(
-                f"n={n} k={k} eps0={epsilon_0} eps={epsilon:.2f}: {bound.lower:.9g} <= {exact:.9g} <= {bound.upper:.9g}"
-            )
             assert bound.lower - 1e-14 <= exact <= bound.upper + 1e-14
             if k == 2:
                 assert bound.width <= 1e-9
@@ -54,12 +51,7 @@ def test_the_witness_attains_the_lower_end(k: int, epsilon_0: float, n: int, oth
 
 
 @settings(max_examples=20)
-@given(
-    k=st.integers(2, 12),
-    epsilon_0=st.floats(0.1, 6),
-    n=st.integers(2, 5000),
-    log_delta=st.floats(-60, -0.5),
-)
+@given(k=st.integers(2, 12), epsilon_0=st.floats(0.1, 6), n=st.integers(2, 5000), log_delta=st.floats(-60, -0.5))
 def test_epsilon_and_delta_are_each_others_inverse(k: int, epsilon_0: float, n: int, log_delta: float) -> None:
     protocol, level = survey(k, epsilon_0, n), math.exp(log_delta)
     bound = hs.dp.epsilon(protocol, delta=level)
@@ -97,7 +89,6 @@ def test_more_people_more_delta_less_noise(k: int, epsilon_0: float, n: int, lev
 )
 def test_brackets_are_narrow(k: int, n: int, epsilon_0: float, width: float) -> None:
     bound = hs.dp.epsilon(survey(k, epsilon_0, n), delta=1e-6)
-    print(f"k={k} n={n} eps0={epsilon_0}: {bound}, relative width {bound.width / bound.upper:.1e}")
     assert bound.kind == "bracket"
     assert bound.width <= width * bound.upper
 
@@ -203,7 +194,6 @@ def test_dummies_enumeration_lies_inside(k: int) -> None:
         for epsilon in (0.0, 0.2, 0.8):
             exact = float(oracle.worst_delta(n, k, truth, math.exp(epsilon), dummies))
             bound = hs.dp.delta(protocol, epsilon=epsilon)
-            print(f"n={n} d={dummies} k={k} eps0={epsilon_0}: {bound.lower:.9g} <= {exact:.9g} <= {bound.upper:.9g}")
             assert bound.lower - 1e-14 <= exact <= bound.upper + 1e-14
 
 
@@ -256,7 +246,6 @@ def check_against_enumeration(k: int, n: int, dummies: int, epsilon_0: float, ep
     truth = float(protocol.randomizer.law().truth)  # type: ignore[attr-defined]
     exact = float(oracle.worst_delta(n, k, truth, math.exp(epsilon), dummies))
     bound = hs.dp.delta(protocol, epsilon=epsilon)
-    print(f"{k=} {n=} {dummies=} {epsilon_0=:.2f} {epsilon=:.2f}: {bound.lower:.9g} {exact:.9g} {bound.upper:.9g}")
     assert bound.lower - 1e-13 <= exact <= bound.upper + 1e-13
 
 

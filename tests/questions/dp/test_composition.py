@@ -44,8 +44,6 @@ def test_enumeration_of_every_choice_of_datasets_lies_inside(n: int, k: int, tim
             fixed = float(oracle.worst_fixed(rounds, math.exp(level)))
             adaptive = float(oracle.worst_adaptive(rounds, math.exp(level)))
             bound = compose_delta([(protocol, times)], epsilon=level)
-            print(f"n={n} k={k} T={times} eps0={epsilon_0} eps={level:.2f}: fixed {fixed:.6g}, adaptive {adaptive:.6g}")
-            print(f"    {bound.lower:.6g} to {bound.upper:.6g}")
             assert bound.lower <= fixed * (1 + 1e-12) + 1e-15
             assert fixed <= adaptive * (1 + 1e-12)
             assert adaptive <= bound.upper * (1 + 1e-12) + 1e-15
@@ -68,9 +66,6 @@ def test_larger_domains_lie_inside_too() -> None:
         adaptive = float(oracle.worst_adaptive([pairs] * times, math.exp(level)))
         same = max(float(oracle.hockey_stick([pair] * times, math.exp(level))) for pair in pairs)
         bound = compose_delta([(protocol, times)], epsilon=level)
-        print(
-            f"n={n} T={times}: same datasets {same:.6g}, adaptive {adaptive:.6g}, {bound.lower:.6g}..{bound.upper:.6g}"
-        )
         assert bound.lower <= adaptive <= bound.upper
         assert bound.lower <= same * (1 + 1e-12)
 
@@ -87,7 +82,6 @@ def test_different_rounds_together() -> None:
     for level in (0.0, 0.5, 1.2, 2.0):
         adaptive = float(oracle.worst_adaptive(rounds, math.exp(level)))
         bound = compose_delta([first, second, third], epsilon=level)
-        print(f"eps={level}: {adaptive:.6g} in {bound.lower:.6g}..{bound.upper:.6g}")
         assert bound.lower <= adaptive <= bound.upper
         assert bound.width <= 0.5 * bound.upper
 
@@ -98,7 +92,6 @@ def test_different_rounds_together() -> None:
 def test_checkpoint_of_the_theory(times: int, low: float, high: float) -> None:
     """All others at zero every round; the upper end allows all datasets, chosen adaptively."""
     bound = compose([(survey(2, 2.0, 10**4), times)], delta=1e-6)
-    print(f"T={times}: {bound.lower:.6f} to {bound.upper:.6f}, relative width {bound.width / bound.upper:.2e}")
     assert low <= bound.lower <= high
     assert bound.lower <= bound.upper <= bound.lower * (1.0055 if times == 100 else 1.0075)
     assert bound.kind == "bracket"
@@ -114,7 +107,6 @@ def test_checkpoint_of_the_theory(times: int, low: float, high: float) -> None:
 def test_epsilon_and_delta_are_each_others_inverse(k: int, n: int, epsilon_0: float, times: int) -> None:
     rounds = [(survey(k, epsilon_0, n), times)]
     bound = compose(rounds, delta=1e-6)
-    print(f"k={k} n={n} T={times}: {bound}")
     assert compose_delta(rounds, epsilon=bound.upper).upper <= 1.002e-6
     assert compose_delta(rounds, epsilon=bound.lower).lower >= 0.998e-6
     assert bound.width <= 0.05 * bound.upper
@@ -145,7 +137,6 @@ def test_rounds_of_bits_are_as_tight_as_one() -> None:
     columns = hs.Protocol(randomizer=hs.BitFlipping(width=4, p=0.25), shuffler=hs.UniformShuffle(), n=10_000)
     for times in (2, 16):
         bound = compose([(columns, times)], delta=1e-6)
-        print(bound)
         assert bound.width <= 0.008 * bound.upper
 
 
@@ -158,7 +149,6 @@ def test_a_round_next_to_a_large_one_is_seen() -> None:
     large, small = survey(4, 1.0, 1, hs.NoShuffle()), survey(2, 2.0, 10**4)
     both = compose([large, small], delta=1e-6)
     alone = hs.dp.epsilon(small, delta=1e-6)
-    print(f"{both}, the small one alone {alone}")
     assert 1.0 < both.lower <= both.upper <= 1.0 + alone.upper
     assert both.width <= 0.002 * both.upper
 
@@ -181,7 +171,6 @@ def test_local_rounds_match_their_binomial_sum() -> None:
         for ones in range(times + 1)
     )
     bound = compose_delta([(protocol, times)], epsilon=level)
-    print(f"exact {exact:.10g}, bracket {bound.lower:.10g} to {bound.upper:.10g}")
     assert bound.lower <= exact <= bound.upper
     assert bound.width <= 1e-7 * exact
 
@@ -193,7 +182,6 @@ def test_a_generous_delta_needs_no_epsilon() -> None:
 def test_tiny_delta() -> None:
     rounds = [(survey(2, 1.0, 80), 30)]
     bound = compose(rounds, delta=1e-30)
-    print(bound)
     assert bound.width <= 0.02 * bound.upper
     delta = compose_delta(rounds, epsilon=bound.upper)
     assert 1e-32 < delta.lower <= delta.upper <= 1.01e-30
@@ -238,7 +226,6 @@ def test_rounds_without_a_person_say_nothing_more(n: int, times: int) -> None:
                 panel = float(oracle.worst_panel([(taken, missed)] * times, math.exp(level), most))
                 always = float(oracle.worst_adaptive([taken] * most, math.exp(level)))
                 bound = compose_delta([(protocol, most)], epsilon=level)
-                print(f"n={n}, {most} of {times} rounds, eps={level:.2f}: {panel:.6g} in {bound}")
                 assert panel == pytest.approx(always, rel=1e-9, abs=1e-15)
                 assert bound.lower <= panel * (1 + 1e-12) + 1e-15
                 assert panel <= bound.upper * (1 + 1e-12) + 1e-15
@@ -310,7 +297,6 @@ def test_one_round_through_the_lattices_contains_the_ordinary_figure(k: int, n: 
     lower = max(
         LossSum.of([(each, 1)], tilt=best_tilt([(each, 1)], delta=1e-5)).epsilon_below(1e-5) for each in lattices
     )
-    print(f"k={k} n={n}: {lower:.7f} <= {known} <= {upper:.7f}")
     assert lower <= known.upper
     assert known.lower <= upper
     assert lower * 1.01 >= known.lower

@@ -51,7 +51,6 @@ def test_rounds_whose_senders_are_seen(rounds: list[tuple[int, float, int]]) -> 
     width = 1e-4 if 0.25 in {epsilon for _, epsilon, _ in rounds} else EXACT
     for delta in (1e-2, 1e-5):
         bound, other = hs.dp.compose(ours, delta=delta), theirs.get_epsilon_for_delta(delta)
-        print(f"delta={delta}: {bound.lower:.9f} to {bound.upper:.9f}, theirs {other:.9f}")
         assert bound.lower == pytest.approx(other, rel=EXACT)
         assert other * (1 - EXACT) <= bound.upper <= other * (1 + width)
     bound = hs.dp.compose_delta(ours, epsilon=1.0)
@@ -87,7 +86,6 @@ def test_dominating_pairs_add_up_to_the_same(rounds: list[tuple[Protocol, int]])
     theirs = sum_of([(as_theirs(part), count) for part, count in parts])
     ours = LossSum.of(parts, tilt=best_tilt(parts, delta=delta)).epsilon_above(delta, high=math.inf)
     other = float(theirs.get_epsilon_for_delta(delta))
-    print(f"ours {ours:.9f}, theirs {other:.9f}, compose {hs.dp.compose(rounds, delta=delta)}")
     assert ours == pytest.approx(other, rel=EXACT)
     assert hs.dp.compose(rounds, delta=delta).upper <= ours * (1 + EXACT)
 
@@ -110,5 +108,4 @@ def test_one_pair_of_datasets_on_a_fine_lattice(times: int) -> None:
         .get_epsilon_for_delta(delta)
         for pessimistic in (False, True)
     ]
-    print(f"T={times}: {ours:.9f}, theirs {ends}")
     assert ends[0] * (1 - EXACT) <= ours <= ends[1] * (1 + EXACT)

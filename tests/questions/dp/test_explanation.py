@@ -111,8 +111,7 @@ def test_memoized_reports_are_explained_by_the_theorems_of_both_bounds() -> None
 
 def test_what_has_no_bound_is_refused_with_the_release() -> None:
     groups = hs.MixedProtocol(
-        groups=[(9, RESPONSE), (1, hs.RandomizedResponse(k=5, epsilon=4.0))],
-        shuffler=hs.Scrambler(dummies=2, cap=10),
+        groups=[(9, RESPONSE), (1, hs.RandomizedResponse(k=5, epsilon=4.0))], shuffler=hs.Scrambler(dummies=2, cap=10)
     )
     with pytest.raises(
         UnsupportedProtocolError, match=r"without a cap .*9 reports; 1 reports; 2 dummies; seen: capped"

@@ -25,7 +25,6 @@ def test_randomized_response_as_a_matrix_is_randomized_response(n: int) -> None:
     own = hs.RandomizedResponse(k=4, epsilon=1.5)
     bound = hs.dp.epsilon(collection(matrix(own.channel().matrix.tolist()), n), delta=1e-6)
     reference = hs.dp.epsilon(collection(own, n), delta=1e-6)
-    print(f"n={n}: {bound} as a matrix, {reference} as itself")
     assert bound.upper >= reference.lower * (1 - 1e-6)
     assert bound.upper <= reference.upper * (1 + 5e-3)
     assert bound.lower <= reference.upper * (1 + 1e-6)

@@ -15,7 +15,7 @@ from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProto
 from hushuffle.mechanisms.shufflers import Reveals, UniformShuffle
 from hushuffle.mechanisms.shufflers.base import Shuffler
 from hushuffle.numerics import binomial
-from hushuffle.numerics.pair_counts import Group, PairLaw
+from hushuffle.numerics.pair_counts import PairGroup, PairLaw
 from hushuffle.questions.dp.central import UNIT, instance
 from hushuffle.questions.dp.central import epsilon as worst_case
 from oracles import dp_enumeration, dp_known_dataset
@@ -76,7 +76,6 @@ def test_enumeration_lies_inside(people: tuple[int, ...], dummies: int) -> None:
             growth = math.exp(share * epsilon_0)
             exact = dp_known_dataset.instance_delta(people, float(symmetric.truth), growth, dummies)
             low, high, witness = dataset.ends(share * epsilon_0)
-            print(f"{people} eps0={epsilon_0} share={share}: {low:.9g} <= {exact:.9g} <= {high:.9g}")
             assert low - 1e-12 <= exact <= high + 1e-12
             assert high - low <= (1e-9 if k <= 3 else 1.0)
             assert sum(witness.others) == sum(people) - 1
@@ -91,7 +90,7 @@ def split(people: int, first: float, second: float) -> Any:
 
 def test_the_transform_agrees_with_direct_sums() -> None:
     truth, lie = 0.7, 0.15
-    groups = [Group(people=90, first=truth, second=lie), Group(people=60, first=lie, second=lie)]
+    groups = [PairGroup(people=90, first=truth, second=lie), PairGroup(people=60, first=lie, second=lie)]
     law_of_pair = PairLaw.of(groups, truth=truth, lie=lie, level=1e-6)
     others = np.pad(convolve2d(split(90, truth, lie), split(60, lie, lie)), ((0, 1), (0, 1)))
     first = truth * np.roll(others, 1, 0) + lie * np.roll(others, 1, 1) + lie * others
@@ -100,7 +99,6 @@ def test_the_transform_agrees_with_direct_sums() -> None:
         growth = math.exp(epsilon)
         exact = max(np.maximum(first - growth * second, 0).sum(), np.maximum(second - growth * first, 0).sum())
         low, high = law_of_pair.hockey_stick(epsilon)
-        print(f"{low:.15g} <= {exact:.15g} <= {high:.15g}")
         assert low <= exact * (1 + 1e-13)
         assert high >= exact * (1 - 1e-13)
         assert high - low < 1e-11
@@ -160,7 +158,6 @@ def test_no_other_change_is_worse(people: tuple[int, ...]) -> None:
 def test_checkpoints(k: int, counts: Sequence[int], low: float, high: float) -> None:
     survey = protocol(k, 4.0, 1000)
     bound = instance(survey, histogram=hs.Histogram(counts=counts), delta=1e-6)
-    print(f"k={k} {counts[:3]}: {bound}, worst case {worst_case(survey, delta=1e-6)}")
     assert low <= bound.lower <= bound.upper <= high
     assert bound.kind == "bracket"
     assert bound.width <= 0.02 * bound.upper

@@ -124,7 +124,6 @@ def test_more_points_narrow() -> None:
         assert np.all(before.lower <= after.lower + 1e-12)
         assert np.all(after.upper <= before.upper + 1e-12)
     assert coarse.gaussian().below <= fine.gaussian().below < fine.gaussian().above <= coarse.gaussian().above
-    print(coarse.gaussian(), fine.gaussian(), sep="\n")
 
 
 def test_nothing_is_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,12 +21,7 @@ from hushuffle.questions.dp import published
 from oracles import dp_enumeration
 from oracles import dp_published as oracle
 
-DELTAS = (
-    published.hoeffding_delta,
-    published.bennett_delta,
-    published.any_randomizer_delta,
-    published.clones_delta,
-)
+DELTAS = (published.hoeffding_delta, published.bennett_delta, published.any_randomizer_delta, published.clones_delta)
 EPSILONS = (
     published.hoeffding_epsilon,
     published.bennett_epsilon,
@@ -87,7 +82,6 @@ def test_bennett_as_printed_is_no_upper_bound() -> None:
     truth = 1 - 0.2 + 0.2 / 20
     values = oracle.losses(20, truth, math.e)
     exact, printed = oracle.expected_positive_part(values, 50), oracle.printed_bennett(values, 1.0, 50)
-    print(f"exact {exact:.4f}, printed {printed:.4f}")
     assert exact == pytest.approx(2.8, abs=0.05)
     assert printed == pytest.approx(0.44, abs=0.005)
     loss = Loss.of(k=20, truth=truth, lie=0.01, epsilon=1.0)
@@ -147,7 +141,6 @@ def test_never_better_than_the_certified_figure(k: int, n: int, epsilon_0: float
     survey = protocol(k, epsilon_0, n)
     ours = hs.dp.epsilon(survey, delta=1e-6)
     figures = {function.__name__: function(survey, delta=1e-6) for function in (*EPSILONS, *CLOSED)}
-    print(f"ours {ours}; " + ", ".join(f"{name} {bound.upper / ours.upper:.2f}" for name, bound in figures.items()))
     for bound in figures.values():
         assert (bound.lower, bound.kind, bound.unit) == (0.0, "upper", "nats")
         assert ours.lower <= bound.upper <= epsilon_0

@@ -39,17 +39,10 @@ def test_every_reference_and_every_group(n: int, distance: Distance) -> None:
         assert found.tolist() == [oracle.sensitivity(reference, group, distance) for group in groups]
 
 
+@pytest.mark.parametrize(("n", "seed"), [(5, 2), pytest.param(6, 1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("distance", DISTANCES)
-def test_every_group_of_five(distance: Distance) -> None:
-    reference, groups = random_order(5, 2), subsets(5)
-    found = sensitivities(reference, list(groups), distance=distance)
-    assert found.tolist() == [oracle.sensitivity(reference, group, distance) for group in groups]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("distance", DISTANCES)
-def test_every_group_of_six(distance: Distance) -> None:
-    reference, groups = random_order(6, 1), subsets(6)
+def test_every_group(distance: Distance, n: int, seed: int) -> None:
+    reference, groups = random_order(n, seed), subsets(n)
     found = sensitivities(reference, list(groups), distance=distance)
     assert found.tolist() == [oracle.sensitivity(reference, group, distance) for group in groups]
 

@@ -43,7 +43,6 @@ def test_the_bias_is_taken_off() -> None:
                     naive += chance * also * divergence_of_laws(*shares)
         left.append(abs(corrected - expected))
         plain.append(naive - expected)
-    print(left, plain)
     assert plain[1] > 0.01
     assert plain[1] / plain[0] == pytest.approx(0.5, abs=0.1)
     assert left[1] < plain[1] / 8
@@ -58,7 +57,6 @@ def test_95_percent_intervals_hold_the_divergence(*, same: bool) -> None:
     q = p if same else [0.4, 0.3, 0.2, 0.1]
     expected = divergence_of_laws(p, q)
     missed = sum(expected not in pse.plug_in(rng.multinomial(300, p), rng.multinomial(2000, q)) for _ in range(400))
-    print(missed)
     assert missed <= 50
 
 

@@ -34,7 +34,6 @@ def test_95_percent_intervals_hold_the_divergence_of_normal_laws(n: int, m: int,
     for seed in range(30):
         bound = pse.kl_divergence(rng.normal(mean, 1, n), rng.normal(0, 1, m), seed=seed)
         missed += expected not in bound
-    print(n, m, mean, missed)
     assert missed < 14
 
 
@@ -49,7 +48,6 @@ def test_intervals_from_dependent_scores_of_people_hold_the_divergence() -> None
     rng = np.random.default_rng(12)
     expected = pse.gaussian_divergence((1.0, 1.0), (0.0, 1.0))
     missed = sum(expected not in pse.from_matrix(people(200, 1.0, rng), seed=seed) for seed in range(30))
-    print(missed)
     assert missed < 14
 
 
@@ -71,7 +69,6 @@ def test_far_apart_laws_are_said_not_to_have_settled() -> None:
     genuine, impostor = rng.normal(5.064, 1, 64_000), rng.normal(0, 1, 64_000)
     sizes = (1000, 4000, 16_000, 64_000)
     rising = pse.trend(genuine, impostor, sizes)
-    print(rising)
     assert rising.draws == (20, 16, 4, 1)
     assert list(rising.bits) == sorted(rising.bits)
     assert rising.bits[-1] == pse.knn_divergence(genuine, impostor)
@@ -178,7 +175,6 @@ def test_identifiability_of_biometric_matchers(name: str, resolution: float, lea
         pse.from_matrix(scores)
     bound = pse.from_matrix(scores, resolution=resolution)
     rising = pse.matrix_trend(scores, (64, 128, 256, 512), resolution=resolution)
-    print(name, bound, rising, rising.slope)
     assert bound.upper == math.inf
     assert least < bound.lower < least + 2.5
     assert list(rising.bits) == sorted(rising.bits)

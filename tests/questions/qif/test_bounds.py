@@ -77,10 +77,11 @@ def test_no_guesser_does_better(randomizer: Any) -> None:
     k = len(laws)
     for n in (2, 3):
         bound = hs.qif.vulnerability(survey(randomizer, n), adversary=hs.Strong())
-        assert bound.kind == "upper"
-        assert bound.lower == pytest.approx(1 / k)
-        for held in itertools.combinations_with_replacement(range(k), n - 1):
-            assert float(guess(laws, [laws[x] for x in held])) <= bound.upper + 1e-12
+        assert bound.kind in ("bracket", "exact")
+        others = itertools.combinations_with_replacement(range(k), n - 1)
+        worst = max(float(guess(laws, [laws[x] for x in held])) for held in others)
+        assert 1 / k < bound.lower <= worst + 1e-12
+        assert worst <= bound.upper + 1e-12
     alone = hs.qif.vulnerability(survey(randomizer, 2, hs.NoShuffle()))
     assert float(guess(laws, [])) <= alone.upper + 1e-12
 
@@ -135,9 +136,10 @@ NEAR = [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0], [-0.4, 0.9, -0.4]]
 def test_no_guesser_with_a_prior_gains_more(randomizer: Any, prior: list[float]) -> None:
     for n in (1, 2, 3):
         bound = hs.qif.gain_vulnerability(survey(randomizer, n), gain=NEAR, frequencies=prior)
-        assert bound.lower == pytest.approx(float(hs.qif.prior_vulnerability(prior, NEAR)))
-        for held in itertools.combinations_with_replacement(range(3), n - 1):
-            assert gained(randomizer, NEAR, prior, held) <= bound.upper + 1e-12
+        others = itertools.combinations_with_replacement(range(3), n - 1)
+        worst = max(gained(randomizer, NEAR, prior, held) for held in others)
+        assert float(hs.qif.prior_vulnerability(prior, NEAR)) <= bound.lower <= worst + 1e-12
+        assert worst <= bound.upper + 1e-12
     alone = hs.qif.gain_vulnerability(survey(randomizer, 2, hs.NoShuffle()), gain=NEAR, frequencies=prior)
     assert alone.kind == "exact"
     assert alone.upper == pytest.approx(gained(randomizer, NEAR, prior, ()))
@@ -178,8 +180,9 @@ def test_without_a_central_guarantee_the_report_next_to_its_name_bounds_a_gain(m
         raise UnsupportedProtocolError(str(protocol))
 
     monkeypatch.setattr(bounds, "privacy_curve", none)
-    prior = [0.2, 0.5, 0.3]
-    found = hs.qif.gain_vulnerability(survey(OTHERS[-1], 5), gain=np.eye(3), frequencies=prior)
+    prior, capped = [0.2, 0.5, 0.3], hs.Scrambler(dummies=1, cap=5)
+    found = hs.qif.gain_vulnerability(survey(OTHERS[-1], 5, capped), gain=np.eye(3), frequencies=prior)
+    assert found.kind == "upper"
     assert found.upper == pytest.approx(gained(OTHERS[-1], np.eye(3), prior, ()))
 
 

@@ -21,8 +21,6 @@ NAMES = {"aaa": (0, 0, 0), "aab": (0, 0, 1), "aba": (0, 1, 0), "baa": (1, 0, 0)}
     "bba": (1, 1, 0),
     "bbb": (1, 1, 1),
 }
-ONE_A_LESS = ("aab", "aba", "baa")
-TWO_A_LESS = ("abb", "bab", "bba")
 SMALL = [(1, 2), (3, 2), (2, 3), (3, 3), (2, 4)]
 TRUTHS = [Fraction(3, 4), Fraction(1), Fraction(1, 2)]
 

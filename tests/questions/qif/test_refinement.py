@@ -86,10 +86,7 @@ def test_proposition_26_the_reduced_cascade_commutes(n: int, k: int) -> None:
 @pytest.mark.parametrize(("n", "k"), SMALL)
 def test_proposition_28_full_and_reduced_compositions_are_equivalent(n: int, k: int) -> None:
     full = [qif.noise_then_shuffle(n, k, P), qif.shuffle_then_noise(n, k, P)]
-    reduced = [
-        qif.noise_then_reduced_shuffle(n, k, P),
-        qif.reduced_shuffle(n, k).cascade(qif.reduced_noise(n, k, P)),
-    ]
+    reduced = [qif.noise_then_reduced_shuffle(n, k, P), qif.reduced_shuffle(n, k).cascade(qif.reduced_noise(n, k, P))]
     for one in full:
         for other in reduced:
             assert qif.equivalent(one, other)

@@ -19,7 +19,7 @@ _WORDS: Final[dict[Kind, str]] = {"equal": "=", "arrow": "->", "link": "--"}
 
 
 @dataclass(frozen=True)
-class Line:
+class LabelRelation:
     """The relation of two labels: equality (a double line), an arrow, or a link; `word` is written beside the line."""
 
     start: str
@@ -36,14 +36,14 @@ def drawn(
     title: str,
     caption: str,
     places: Mapping[str, tuple[float, float]],
-    lines: Sequence[Line],
+    lines: Sequence[LabelRelation],
     *,
     marked: Sequence[str] = (),
 ) -> Diagram:
     """Return a diagram with labels at `places`, (column, row) of a grid, and lines; `marked` labels are filled.
 
-    >>> two = drawn("d", "Two", "", {"A": (0, 0), "B": (1, 0)}, [Line(start="A", end="B", kind="arrow", word="w")])
-    >>> two.text, two.svg.count("<text")
+    >>> ab = drawn("d", "", "", {"A": (0, 0), "B": (1, 0)}, [LabelRelation(start="A", end="B", kind="arrow", word="w")])
+    >>> ab.text, ab.svg.count("<text")
     ('A -> B   (w)', 3)
     """
     centre = {
@@ -72,7 +72,7 @@ def drawn(
     return Diagram(key=key, title=title, caption=caption, svg="\n".join([*parts, "</svg>", ""]), text=text)
 
 
-def _line(line: Line, centre: Mapping[str, tuple[float, float]]) -> list[str]:
+def _line(line: LabelRelation, centre: Mapping[str, tuple[float, float]]) -> list[str]:
     (x, y), (to_x, to_y) = centre[line.start], centre[line.end]
     x, y, to_x, to_y = *_edge(line.start, (x, y), (to_x, to_y)), *_edge(line.end, (to_x, to_y), (x, y))
     ends = f'x1="{x:.0f}" y1="{y:.0f}" x2="{to_x:.0f}" y2="{to_y:.0f}"'

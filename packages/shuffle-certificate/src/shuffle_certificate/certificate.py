@@ -20,9 +20,7 @@ LARGEST = 4096
 """Largest number of matrix entries in a certificate."""
 
 MOST_REPORTS = 2 * 10**9
-_ENTRIES = 1 << 16
-_LONGEST = 64 * 2**20
-_DIGITS = 400
+_ENTRIES, _LONGEST, _DIGITS = 1 << 16, 64 * 2**20, 400
 _ROUNDING = Fraction(1, 10**9)
 
 
@@ -156,8 +154,8 @@ class Release:
         memory = _whole(given, "memory", 1) if "memory" in given else 0
         if rounds > MOST_REPORTS or memory > rounds:
             _refuse("rounds, memory", f"at most {MOST_REPORTS:,} rounds, and a value for each of them")
-        messages = Messages.of(given.get("messages"))
-        return cls(tuple(groups), tuple(targets), reports, view, honest, messages, rounds, memory)
+        sent = Messages.of(given.get("messages"))
+        return cls(tuple(groups), tuple(targets), reports, view, honest, sent, rounds, memory)
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ class Plain:
     """n people with one randomizer and `dummies`, shuffled or seen with their senders; `others` and `target` name data.
 
     `others` are the numbers of other people by value, and `target` are the two values of the target's `reports`
-    reports, which are among those of the n people.
+    reports, which are among those of the n people. With `groups` of other randomizers, all others have one value.
     """
 
     shuffled: bool
@@ -175,11 +173,14 @@ class Plain:
     others: tuple[tuple[int, int], ...]
     target: tuple[int, int]
     reports: int = 1
+    groups: tuple[tuple[int, Randomizer], ...] = ()
 
     @property
     def named(self) -> bool:
         """Whether the people and values of the datasets are those of this release."""
-        counted = sum(count for _, count in self.others) == self.n - self.reports or not self.shuffled
+        people = self.n + sum(count for count, _ in self.groups)
+        counted = sum(count for _, count in self.others) == people - self.reports or not self.shuffled
+        counted &= not self.groups or len(self.others) == 1
         return counted and all(x < self.randomizer.k for x in (*self.target, *(x for x, _ in self.others)))
 
 
@@ -227,12 +228,12 @@ class Certificate:
         own = Randomizer.of(given)
         _check_randomizer(own, given["release"], dummies)
         steps = [] if given["version"] == 1 else _list(given, "steps")
-        several = any(_reports(step) > 1 for step in steps)
-        plain = Plain(given["release"] != "senders", own, n, dummies, *_pair(given, own.k, None if several else n))
         if not steps and given["version"] > 1:
             _refuse("steps", "at least one step")
         randomizers = (own, *(Randomizer.of(each) for each in (_list(given, "randomizers") if steps else [])))
         read = tuple(_step(each, len(randomizers)) for each in steps)
+        several = any(name == "some groups revealed" or release.reports > 1 for name, _, release in read)
+        plain = Plain(given["release"] != "senders", own, n, dummies, *_pair(given, own.k, None if several else n))
         others = _list(given, "further") if given.get("further") else []
         if others and (given["version"] < 3 or not all(isinstance(each, Mapping) for each in others)):
             _refuse("further", "a list of releases, in version 3")
@@ -246,8 +247,8 @@ class Certificate:
     @property
     def needs_3(self) -> bool:
         """Whether the certificate is about a release that versions 1 and 2 do not describe."""
-        several = any(release.reports > 1 or release.memory for _, _, release in self.steps)
-        return bool(self.further) or several or self.plain.randomizer.bits is not None
+        steps = [name == "some groups revealed" or r.reports > 1 or r.memory > 0 for name, _, r in self.steps]
+        return bool(self.further) or any(steps) or self.plain.randomizer.bits is not None
 
 
 def _ends(given: Mapping[str, Any]) -> tuple[Fraction, Fraction | None]:
@@ -261,8 +262,7 @@ def _ends(given: Mapping[str, Any]) -> tuple[Fraction, Fraction | None]:
 
 
 def _step(given: Any, randomizers: int) -> tuple[str, str, Release]:
-    if not isinstance(given, Mapping):
-        _refuse("steps", "a list of objects")
+    given = given if isinstance(given, Mapping) else {}
     return str(given.get("name"))[:80], str(given.get("page"))[:80], Release.of(given.get("release"), randomizers)
 
 
@@ -276,10 +276,17 @@ def read(text: str) -> Any:
         message = f"The file has more than {_LONGEST >> 20} MiB."
         raise MalformedError(message)
     try:
-        return json.loads(text, parse_float=_decimal)
+        return json.loads(text, parse_float=_decimal, parse_constant=_decimal, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         message = f"The file is not a JSON document: {str(error)[:80]}"
         raise MalformedError(message) from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(members := dict(pairs)) == len(pairs):
+        return members
+    message = "an object with the same key twice"
+    raise ValueError(message)
 
 
 def _decimal(text: str) -> Fraction:
@@ -382,11 +389,6 @@ def _probabilities(row: list[Any], name: str) -> Law:
     if any(entry < 0 for entry in law) or abs(whole - 1) > _ROUNDING:
         _refuse(name, "probabilities that add up to 1")
     return [entry / whole for entry in law]
-
-
-def _reports(step: Any) -> int:
-    release = step.get("release") if isinstance(step, Mapping) else None
-    return _whole(release, "reports", 1)
 
 
 def _pair(given: Mapping[str, Any], k: int, n: int | None) -> tuple[tuple[tuple[int, int], ...], tuple[int, int]]:

@@ -43,6 +43,9 @@ _SPARE = (8.0, 6.0, 4.0)
 _TIGHT = 2 + len(_SPARE)
 """Number of attempts at a bound that need not decide, but must be tight."""
 
+_ROOM = 300
+"""Expected number of reports with a common distribution from which pools in sequence are not tried."""
+
 _LOST = 0.1
 """The largest part of delta that the steps of tables of losses may cost."""
 
@@ -167,10 +170,14 @@ class _Law:
         if not self.given.named:
             return [Event(0.0, arb(1), arb(1))], arb(0)
         first, second = (self.law_of(x) for x in self.given.target)
-        others = [(count, self.law_of(x)) for x, count in self.given.others] if self.given.shuffled else []
-        if self.dummies and self.given.shuffled:
-            others.append((self.dummies, self.law_of(None)))
-        return events_of((first, second), others, self.given.reports, growth, effort)
+        return events_of((first, second), self.crowd(), self.given.reports, growth, effort)
+
+    def crowd(self) -> list[tuple[int, Law]]:
+        """Return the number and the report distribution of the other people of each value, and of the dummies."""
+        if not self.given.shuffled:
+            return []
+        dummies = [(self.dummies, self.law_of(None))] if self.dummies else []
+        return [*((count, self.law_of(x)) for x, count in self.given.others), *dummies]
 
     def law_of(self, value: int | None) -> Law:
         """Return the report distribution of a value, or of a dummy."""
@@ -324,8 +331,7 @@ class _Reports(_Senders):
 
     def below(self) -> Attempts:
         pair = self.rows[self.given.target[0]], self.rows[self.given.target[1]]
-        others = [(count, self.rows[x]) for x, count in self.given.others]
-        others += [(self.dummies, self.dummy)] * bool(self.dummies)
+        others = self.crowd()
         yield from (few for few in (FewBelow(pair, others), FewAlike(pair, others)) if few.feasible)
         tests = [(_PLAIN, 0.0), (_COARSE, 0.0), (2 * _COARSE, 0.0), *((_PLAIN, lift) for lift in _LIFTS)]
         for fineness, lift in tests:
@@ -345,6 +351,8 @@ class _Reports(_Senders):
         for fineness in (_COARSE, _PLAIN):
             yield counting if counting.counts <= MOST else partial(blanket, fineness=fineness)
             yield partial(alone, *pair)
+            if self.given.randomizer.rows is not None and self.people * sum(self.common) < _ROOM:
+                yield partial(pool.sliced, delta=delta, fineness=fineness)
             for spare in _SPARE if self.given.randomizer.rows is not None else ():
                 yield partial(pool.above, delta=delta, fineness=fineness, spare=spare)
         yield None
@@ -352,6 +360,39 @@ class _Reports(_Senders):
             yield counting
         for fineness in () if counting.counts <= PATIENT else _FINER:
             yield partial(blanket, fineness=fineness)
+
+
+class _Mixed(_Reports):
+    """Shuffled randomized response of groups with different noise: the noisiest groups hide the target."""
+
+    def __init__(self, plain: Plain) -> None:
+        people, k = [(plain.n - 1, plain.randomizer), *plain.groups], plain.randomizer.k
+        truths = [each.truth for _, each in people if each.truth is not None and each.k == k > 2]
+        if len(truths) < len(people):
+            message = "shuffled groups, except of randomized response with three or more values"
+            raise NotCheckedError(message)
+        tables = [named_rows(plain, truth) for truth in truths]
+        super().__init__(plain, tables[0][0], [plain.target], tables[0][1])
+        named = len(self.common) - 1
+        self.dummy = [*[Fraction(1, k)] * named, Fraction(k - named, k)]
+        crowds = [
+            (k * (1 - t) / (k - 1), n, rows) for t, (n, _), (rows, _) in zip(truths, people, tables, strict=True) if n
+        ]
+        self.crowds = sorted(crowds, key=lambda crowd: -crowd[0])
+
+    def crowd(self) -> list[tuple[int, Law]]:
+        ((value, _),) = self.given.others
+        return [*((n, rows[value]) for _, n, rows in self.crowds), *[(self.dummies, self.dummy)] * bool(self.dummies)]
+
+    def _attempts(self, pair: tuple[Law, Law], delta: float) -> Attempts:
+        del delta
+        blanket = partial(blanket_above, pair, self.dummy, people=0, dummies=self.dummies)
+        for fineness in (_COARSE, _PLAIN, None, *_FINER):
+            if fineness is None:
+                yield None
+            for size in range(len(self.crowds), 0, -1) if fineness else ():
+                groups = [(n, weight) for weight, n, _ in self.crowds[:size]]
+                yield partial(blanket, fineness=fineness, groups=groups)
 
 
 class _Response(_Reports):
@@ -392,6 +433,8 @@ def _ends_of(plain: Plain) -> Ends:
 
 def _law_of(plain: Plain) -> _Law:
     randomizer = plain.randomizer
+    if plain.groups:
+        return _Mixed(plain)
     if randomizer.rows is not None:
         common = common_part(randomizer.rows, randomizer.dummy if plain.dummies else None)
         rows = dict(enumerate(randomizer.rows))

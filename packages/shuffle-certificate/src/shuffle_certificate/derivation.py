@@ -43,6 +43,13 @@ def _worst(parts: Sequence[Ends], _: Plain) -> Ends:
     )
 
 
+def _revealed(parts: Sequence[Ends], _: Plain) -> Ends:
+    """Return the bounds for one group among others, given those for the group alone and for all groups mixed."""
+    alone, mixed = parts
+    most = lambda growth, effort: arb.min(alone.most(growth, effort), mixed.most(growth, effort))  # noqa: E731
+    return Ends(mixed.least, most, mixed.named)
+
+
 def _capped(parts: Sequence[Ends], plain: Plain) -> Ends:
     """Return the bounds under a cap of n messages for each target, given those without the cap."""
     n, k, truth = plain.n, plain.randomizer.k, plain.randomizer.truth
@@ -172,6 +179,10 @@ def _shuffled(release: Release) -> list[Release]:
     return [replace(release, view="multiset")]
 
 
+def _one_group(release: Release) -> list[Release]:
+    return [replace(release, groups=(release.groups[release.targets[0]],), targets=(0,))]
+
+
 def _batch(release: Release) -> list[Release]:
     """Return one batch of the release, for one report of the target."""
     ((people, place),), sent, most = release.groups, release.messages, release.reports
@@ -207,18 +218,10 @@ RULES = {
         lambda release: [replace(release, rounds=1, memory=0)],
     ),
     "a batch for each report": Rule(
-        "composition.md, Theorem 8",
-        "reports",
-        "senders, noisy order, sums, own, each, random",
-        _batch,
+        "composition.md, Theorem 8", "reports", "senders, noisy order, sums, own, each, random", _batch
     ),
     "single ones counted": Rule("secure-sums.md, Theorem 1", "sums", "reports", _shuffled),
-    "other groups seen": Rule(
-        "index.md",
-        "groups, senders",
-        "",
-        lambda release: [replace(release, groups=(release.groups[release.targets[0]],), targets=(0,))],
-    ),
+    "other groups seen": Rule("index.md", "groups, senders", "", _one_group),
     "between senders and counts": Rule(
         "order.md, Theorem 1",
         "noisy order",
@@ -226,6 +229,7 @@ RULES = {
         lambda release: [replace(release, view="senders", messages=None), *_shuffled(release)],
         lambda parts, _: parts[0]._replace(least=parts[1].least, named=parts[1].named),
     ),
+    "some groups revealed": Rule("pool.md, Corollary 7", "groups", "", _one_group, _revealed),
     "messages of all people together": Rule(
         "histograms.md, Theorem 2",
         "own",
@@ -309,7 +313,9 @@ class _Derivation:
             return self._batched(release, *parts)
         if rule.on == "rounds":
             return composed([(self._step(*parts), release.rounds)], f"{release.rounds:,} rounds")
-        return rule.join([self._step(part) for part in parts], self._plain(release))
+        plain = self._plain(release)
+        mixed = [self.ends(plain)] if rule.on == "groups" else []
+        return rule.join([*(self._step(part) for part in parts), *mixed], plain)
 
     def _check(self, name: str, release: Release) -> None:
         """Raise an error if a further condition of a rule does not hold."""
@@ -337,7 +343,7 @@ class _Derivation:
 
     def ends(self, plain: Plain) -> Ends:
         """Return bounds for a plain release; true values are subtracted, so all datasets have the same divergence."""
-        if plain.shuffled and plain.randomizer.truth == 1:
+        if plain.shuffled and plain.randomizer.truth == 1 and not plain.groups:
             return _mean(*_numbers(Messages(plain.dummies, Fraction(2, plain.randomizer.k))), _among)
         return self.leaf(plain)
 
@@ -379,9 +385,12 @@ class _Derivation:
 
     def _plain(self, release: Release) -> Plain:
         """Return a release as a plain one: its first group, with its smallest number of dummies."""
-        people, place = release.groups[0]
+        people, place = release.groups[release.targets[0]]
         randomizer, number = self.given.randomizers[place], (release.messages and release.messages.number) or 0
         if number and randomizer.rows is not None and randomizer.dummy is None:
             self._wrong("its dummies have no distribution")
         plain = self.given.plain
-        return replace(plain, shuffled=release.view != "senders", randomizer=randomizer, n=people, dummies=number)
+        others = [group for at, group in enumerate(release.groups) if at != release.targets[0]]
+        groups = tuple((count, self.given.randomizers[at]) for count, at in others if release.view != "senders")
+        plain = replace(plain, shuffled=release.view != "senders", groups=groups)
+        return replace(plain, randomizer=randomizer, n=people, dummies=number)

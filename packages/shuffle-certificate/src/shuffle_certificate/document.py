@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
+from functools import cache
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from .certificate import MalformedError
@@ -35,6 +38,9 @@ _VIEWS = {"none": "senders", "secure-aggregation": "sums", "mallows": "noisy ord
 _KINDS = {*_VIEWS, "uniform", "scrambler", "blanket-messages"}
 """Kinds of shufflers whose releases the checker can compare."""
 
+_WIDE = ("local-hashing", "subset-selection", "hadamard-response", "unary-encoding")
+"""Kinds of randomizers whose matrix has too many entries for a certificate if there are many values."""
+
 _CHARTS = ("privacy-against-people", "privacy-against-noise")
 
 Source = tuple[Mapping[str, Any], Row]
@@ -51,7 +57,7 @@ def check_document(document: Any) -> Iterator[Row]:
         document = [document]
     if isinstance(document, list):
         for place, given in enumerate(document):
-            yield check(given, question=f"certificate {place}")
+            yield _check(given, question=f"certificate {place}")
         return
     findings = document.get("findings") if isinstance(document, Mapping) else None
     if not isinstance(findings, list) or not all(isinstance(finding, Mapping) for finding in findings):
@@ -64,6 +70,14 @@ def check_document(document: Any) -> Iterator[Row]:
         yield from places()
     if "statement" in document:
         yield Row("other texts, tables and charts", NOT_CHECKED, "they are not compared with certificates")
+
+
+def _check(given: Any, *, question: str) -> Row:
+    row = check(given, question=question)
+    if row.verdict != NOT_CHECKED and (key := _unknown(given, _schema())) is not None:
+        message = f"The certificate is invalid: each key must be in the schema, and {key!r} is not."
+        raise MalformedError(message)
+    return row
 
 
 class _Result:
@@ -89,7 +103,7 @@ class _Result:
         question, given, bound = str(finding.get("question"))[:80], finding.get("certificate"), finding.get("bound")
         figure = finding.get("shown") or bound
         if given is None:
-            row = Row(question, NOT_CHECKED, _NO_CERTIFICATE)
+            row = Row(question, NOT_CHECKED, self._lacking(question, _mapping(bound)))
         elif not isinstance(given, Mapping):
             message = "A certificate must be an object."
             raise MalformedError(message)
@@ -100,9 +114,31 @@ class _Result:
         elif figure != bound or not rounds(finding.get("sentence"), bound):
             row = Row(question, CONTRADICTED, "the finding shows another figure than its bound")
         else:
-            row = check(given, question=question)
+            row = _check(given, question=question)
         self.sources.append((_mapping(figure), row))
         return row
+
+    def _lacking(self, question: str, bound: Mapping[str, Any]) -> str:
+        """Return the sentence for a finding without certificate: which part of the deployment has none."""
+        written, kind = self.specification, self.shuffler.get("kind")
+        device, random = _mapping(written.get("randomizer")), isinstance(self.shuffler.get("dummies"), Mapping)
+        several = max(_number(written.get("rounds")) or 1, _number(self.population.get("reports_per_person")) or 1) > 1
+        parts = {
+            "sums by split and mix": "sum" in written,
+            "these groups of people with different randomizers": "groups" in written,
+            "the reach of audiences": "audiences" in _mapping(written.get("population")),
+            "an infinite epsilon": bound.get("upper") == "infinity",
+            "dummies of each value": kind == "augmented",
+            "memoized reports of values that change": (self._memory() or 0) > 1,
+            "a shuffler with a cap": "cap" in self.shuffler,
+            "several rounds or reports among a random number of messages": several
+            and (random or kind == "blanket-messages"),
+            "true hash buckets among messages": device.get("kind") == "local-hashing"
+            and device.get("epsilon") == "inf",
+            "a matrix of more than 4,096 probabilities": device.get("kind") in _WIDE,
+        }
+        reasons = (part for part, there in parts.items() if there and question.startswith("central-dp"))
+        return _NO_CERTIFICATE.replace("this figure", next(reasons, "this figure"))
 
     def _other(self, bound: Mapping[str, Any], given: Mapping[str, Any], finding: Mapping[str, Any]) -> str | None:
         """Return the name of a field in which a result and its certificate differ; None if they agree."""
@@ -145,10 +181,22 @@ class _Result:
             "the number of rounds": rounds == release.get("rounds", 1),
             "the number of reports of one person": reports == {release.get("reports", 1)},
             "the memoized reports": release.get("memory", 0) == self._memory(),
-            "the randomizer": randomizes(_mapping(column.get("randomizer")), planned, given),
+            "the randomizer": self._randomize(column, release, planned, given),
             "the shuffler, with its messages and honest people,": shuffled,
         }
         return next((name for name, same in alike.items() if not same), None)
+
+    def _randomize(self, column: Mapping[str, Any], release: Any, planned: Any, given: Mapping[str, Any]) -> bool:
+        """Return whether the randomizer of a column, or of each group with its number of people, is the stated one."""
+        if "groups" not in self.specification:
+            return randomizes(_mapping(column.get("randomizer")), planned, given)
+        devices = dict(enumerate([{**given, "randomizers": []}, *_mappings(given.get("randomizers"))]))
+        stated = [(group.get("people"), group.get("randomizer")) for group in _mappings(self.specification["groups"])]
+        written = [(count, devices.get(place, {})) for count, place in map(_list, _list(release.get("groups")))]
+        return len(stated) == len(written) and all(
+            people == count and randomizes(_mapping(device), planned, shown)
+            for (people, device), (count, shown) in zip(stated, written, strict=True)
+        )
 
     def _shuffled(self, people: float, sent: Mapping[str, Any]) -> list[Any]:
         """Return the view, the honest people and the messages that the specification implies, as a step writes them."""
@@ -321,3 +369,22 @@ def _list(value: Any) -> list[Any]:
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
     return [entry for entry in _list(value) if isinstance(entry, Mapping)]
+
+
+@cache
+def _schema() -> Any:
+    return json.loads(Path(__file__).with_name("certificate.schema.json").read_text("ascii"))
+
+
+def _unknown(given: Any, part: Mapping[str, Any]) -> str | None:
+    """Return a key of an object, or of an object inside it, that is not in a part of the schema; None without one."""
+    part = _schema()["$defs"][str(part["$ref"]).rpartition("/")[2]] if "$ref" in part else part
+    part = part["anyOf"][0] if "anyOf" in part and "properties" not in part else part
+    if isinstance(given, list) and isinstance(part.get("items"), Mapping):
+        return next((key for each in given if (key := _unknown(each, part["items"])) is not None), None)
+    keys = part.get("properties")
+    if not isinstance(given, Mapping) or keys is None:
+        return None
+    strange = [str(key)[:80] for key in given if key not in keys]
+    inside = (key for name, each in given.items() if name in keys and (key := _unknown(each, keys[name])) is not None)
+    return strange[0] if strange else next(inside, None)

@@ -14,11 +14,12 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from flint import acb, acb_poly, arb, fmpq
+from flint import acb, acb_poly, arb, arb_poly, fmpq
 
 from .sums import Grid, Scores, Transform, exceeds, least, positive_part
 
 Law = Sequence[Fraction]
+Groups = Sequence[tuple[int, Fraction]]
 
 FAINT = 1e-40
 """Counts with a smaller probability are omitted."""
@@ -28,6 +29,9 @@ _ORDER = 10
 
 _FEW = 500
 """If the expected number of blanket reports is at most this, each count is evaluated separately."""
+
+_BINS = 1024
+"""Largest number of bins of numbers of blanket reports, if people have different randomizers."""
 
 
 def ball(number: Fraction | int) -> Any:
@@ -84,11 +88,12 @@ def tilts(scores: Scores) -> tuple[float, float]:
 
 
 def blanket_above(
-    pair: tuple[Law, Law], common: Law, growth: Any, *, people: int, dummies: int, fineness: float
+    pair: tuple[Law, Law], common: Law, growth: Any, *, people: int, dummies: int, fineness: float, groups: Groups = ()
 ) -> Any:
     """Return a ball with a number >= delta for all datasets; `common` is at most every value's report distribution.
 
-    `people` is the number of other people. Dummies are drawn from `common`, divided by its sum.
+    `people` is the number of other people. Dummies are drawn from `common`, divided by its sum. `groups` are further
+    people, who draw from the same distribution with a probability of their own.
     """
     weight = sum(common, Fraction(0))
     gain = gains(*pair, growth)
@@ -99,8 +104,8 @@ def blanket_above(
     scores = Scores([gain[y] * ball(weight / common[y]) for y in inside], [ball(common[y] / weight) for y in inside])
     if all(score <= 0 for score in scores.x):
         return certain
-    mixed = _Blanket(people=people, dummies=dummies, weight=weight)
-    reports = 1 + dummies + people * float(weight)
+    mixed = _Blanket(people=people, dummies=dummies, weight=weight, groups=groups)
+    reports = 1 + dummies + people * float(weight) + math.fsum(count * float(part) for count, part in groups)
     low, high = tilts(scores)
     t = least(lambda t: mixed.log_mean(scores, t) - 2 * math.log(t), low / math.sqrt(reports), high)
     spread = math.sqrt(reports * scores.variance(t))
@@ -118,16 +123,23 @@ class _Blanket:
     sum of factorial moments. Without dummies it is E f**K/(n weight), K = Bin(n, weight), where K = 0 is an empty sum.
     """
 
-    def __init__(self, *, people: int, dummies: int, weight: Fraction) -> None:
-        self.people, self.dummies, self.weight = people, dummies, ball(weight)
+    def __init__(self, *, people: int, dummies: int, weight: Fraction, groups: Groups = ()) -> None:
+        self.people, self.dummies, self.weight, self.groups = people, dummies, ball(weight), groups
         self.about = float(weight)
         self.left_out = arb(0)
         self._few: Any = None
-        if dummies and people * self.about <= _FEW:
-            self._first, masses = masses_of(people, weight)
-            certain = self._first + 1 + dummies
-            self._few = acb_poly([acb(mass / reports) for reports, mass in enumerate(masses, certain)])
-            self.left_out = arb(FAINT) * (people + 1)
+        if groups or (dummies and people * self.about <= _FEW):
+            self._first, counts = 0, arb_poly([1])
+            for count, part in ((people, weight), *groups):
+                first, masses = masses_of(count, part)
+                self._first, counts = self._first + first, counts * arb_poly(masses)
+                self.left_out += arb(FAINT) * (count + 1)
+            certain, listed = self._first + 1 + dummies, counts.coeffs()
+            self._width = width = -(
+                -len(listed) // _BINS
+            )  # a bin counts as its smallest number: more reports hide more
+            starts = range(0, len(listed), width)
+            self._few = acb_poly([acb(sum(listed[at : at + width], arb(0)) / (certain + at)) for at in starts])
         elif dummies:
             self._factors = self._weights(Fraction(round(1 + dummies + people * weight)))
 
@@ -156,11 +168,11 @@ class _Blanket:
 
     def mean(self, f: Any) -> Any:
         """Return E (1/N) f**N, or a larger number; f is the scores' transform at a node."""
-        if not self.dummies:
+        if not self.dummies and self._few is None:
             n = self.people + 1
             return (1 - self.weight + self.weight * f) ** n / (n * self.weight)
         if self._few is not None:
-            return self._few(f) * f ** (self._first + 1 + self.dummies)
+            return self._few(f**self._width) * f ** (self._first + 1 + self.dummies)
         base, step = 1 - self.weight + self.weight * f, self.weight * f
         total, most = acb(0), min(_ORDER, self.people)
         grown = base ** (self.people - most)
@@ -178,9 +190,11 @@ class _Blanket:
         each = scores.log_mean(t)
         if each > 500:
             return math.inf
-        reports = self.people + (0 if self.dummies else 1)
-        grown = reports * math.log1p(self.about * math.expm1(each)) + (1 + self.dummies) * each * bool(self.dummies)
-        return grown - math.log(1 + self.dummies + self.people * self.about)
+        apart = bool(self.dummies or self.groups)
+        crowd = [(self.people + (not apart), self.about), *((count, float(part)) for count, part in self.groups)]
+        grown = math.fsum(count * math.log1p(part * math.expm1(each)) for count, part in crowd)
+        reports = math.fsum(count * part for count, part in crowd)
+        return grown + (1 + self.dummies) * each * apart - math.log(reports + apart + self.dummies)
 
 
 def _padded(first: list[Fraction], second: list[Fraction]) -> Iterator[tuple[Fraction, Fraction]]:

@@ -1,6 +1,6 @@
 """Upper bounds on delta for any finite randomizer and all datasets, by a pool of reports with a common distribution.
 
-Source: docs/theory/pool.md, Theorem 1, Lemma 2 and Corollary 5.
+Source: docs/theory/pool.md, Theorem 1, Lemma 2, Corollary 5 and Theorem 9.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ _TAIL = 1e-7
 
 _HOPELESS = 100.0
 """Bounds above e to this power are useless, so the search stops there."""
+
+_SPARE, _NEGATIVE = 6.0, 0.4
+"""Pools in sequence are all empty with probability about e to the power -`_SPARE`, times delta, if there is room. They
+count negative scores as `_NEGATIVE` times their size."""
 
 _SIZES, _MANY, _BINS = 64, 3000, 16
 """Pool sizes are grouped into at most 64 bins; if there are 3000 other reports or more, into at most 16."""
@@ -49,15 +53,51 @@ class Pool:
         beta = min(Fraction((spare - math.log(delta)) / others), Fraction(4, 5) * weight) if others else Fraction(0)
         if not beta or beta * others < 1:
             return arb(math.inf)
-        share = self._share(beta)
-        pooled = ball(sum(share, Fraction(0)))
-        masses, beyond = _pooled(others, pooled, delta, sizes)
-        largest = alone(*self.pair, growth)
-        bounds = self._bounds(growth, share, [size for size, _ in masses], fineness)
-        total = largest * ((1 - pooled) ** others + beyond)
-        for (_, mass), bound in zip(masses, bounds, strict=True):
-            total += mass * arb.min(bound, largest)
-        return total
+        return self._sequence(growth, delta, [self._share(beta)], fineness, sizes)
+
+    def sliced(self, growth: Any, delta: float, *, fineness: float) -> Any:
+        """Return a ball with a number >= delta for all datasets, by pools in sequence (Theorem 9)."""
+        others, delta = self.people + self.dummies, max(delta, 1e-300)
+        if not others or not any(self.common):
+            return arb(math.inf)
+        away = []
+        for part, a, b, *laws in zip(self.common, *self.pair, *self.kinds, strict=True):
+            score = (float(a) - float(growth) * float(b)) * len(laws)
+            away.append((max(score, -_NEGATIVE * score) / float(sum(laws)) if part else math.inf) + 1e-9)
+        deepest = 10 * max(each for each in away if each < math.inf)
+
+        def share(depth: float) -> Law:
+            """Return the mass at each report: less of it where the pair's probabilities differ more."""
+            parts = (Fraction(round(1000 * min(max(1 - each / depth, 0.0), 0.8)), 1000) for each in away)
+            return [part * each for part, each in zip(parts, self.common, strict=True)]
+
+        shares, reports = [share(deepest)], _SPARE - math.log(delta)
+        while reports > 0.5:
+            low, high = min(away) / 2, deepest
+            while high > low * 1.01:
+                middle = math.sqrt(low * high)
+                low, high = (middle, high) if sum(share(middle)) * others < reports else (low, middle)
+            shares.append(share(high))
+            reports = reports / 1.3 - 0.3
+        return self._sequence(growth, delta, sorted(shares, key=sum), fineness, 0)
+
+    def _sequence(self, growth: Any, delta: float, shares: Sequence[Law], fineness: float, sizes: int) -> Any:
+        """Return the bound by pools in sequence, of which the first j together take `shares[j - 1]` of each report."""
+        others, largest = self.people + self.dummies, alone(*self.pair, growth)
+        total, reached, before = arb(0), arb(1), Fraction(0)
+        for share in shares:
+            mass = sum(share, Fraction(0))
+            if mass == before:
+                continue
+            pooled = ball((mass - before) / (1 - before))
+            masses, beyond = _pooled(others, pooled, delta / max(float(reached), delta), sizes)
+            bounds = self._bounds(growth, share, [size for size, _ in masses], fineness)
+            total += reached * beyond * largest
+            for (_, chance), bound in zip(masses, bounds, strict=True):
+                total += reached * chance * arb.min(bound, largest)
+            reached *= (1 - pooled) ** others
+            before = mass
+        return total + reached * largest
 
     def _share(self, beta: Fraction) -> Law:
         """Return the pool's mass at each report: a share of `common` where the pair differs least, elsewhere 0."""

@@ -24,10 +24,18 @@ _RIGHT: Final = "probability of a right guess"
 def against_people(request: Request) -> Report:
     small, many = range(1, 51), sizes(1, 10**6, 4)
     request.tell("lines", 0.1)
+    people = list(small)
+    noise = tuple(Series.through(f"noise alone, p = {p:g}", people, [p] * len(people)) for p in (0.9, 0.8, 0.7, 0.6))
     charts = (
         _noise_and_shuffle(2, list(small), "few"),
         _noise_and_shuffle(2, many, "many", log="x"),
-        _shuffle_against_noise(2, list(small), (0.9, 0.8, 0.7, 0.6)),
+        chart(
+            "shuffle-against-noise",
+            "Shuffle alone against noise alone",
+            "If the curve of the shuffle is below a horizontal line, shuffling protects more than this noise.",
+            ("people", _RIGHT),
+            (Series.through("shuffle alone", people, [guessed(2, 1.0, n) for n in people]), *noise),
+        ),
     )
     request.tell("tables", 0.7)
     shuffle = [guessed(2, 1.0, n).upper for n in small]
@@ -82,7 +90,7 @@ def against_people(request: Request) -> Report:
         ),
         f"The lines for different p never meet but converge: at 1,000,000 people p = 1 and p = 0.6 differ by "
         f"{number(apart)}.",
-        _grid(2, _TRUTHS, (1, 2, 10, 50, 1000, 10**6)),
+        _grid(2, _TRUTHS),
         _crossings(2, (0.9, 0.8, 0.7, 0.6, 0.55, 0.51, 0.501)),
         *charts,
         settings=(("values", "2"), ("probability of the truth p", ", ".join(f"{p:g}" for p in _TRUTHS))),
@@ -167,7 +175,7 @@ def more_values(request: Request) -> Report:
             _noise_and_shuffle(k, sizes(1, 10**6, 3), f"many-{k}", truths=levels, log="x"),
         ]
         near = (0.9, 0.7, 0.5, 0.3, *((0.25, 0.21) if k == 5 else (0.2, 0.11)))
-        tables += [_grid(k, levels, (1, 2, 10, 50, 1000, 10**6)), _crossings(k, near)]
+        tables += [_grid(k, levels), _crossings(k, near)]
         alone = guessed(k, 1.0, 50).upper
         beaten = max(p for p in near if p >= alone or p == near[-1])
         comparison = claim(
@@ -275,22 +283,12 @@ def _noise_and_shuffle(
     )
 
 
-def _shuffle_against_noise(k: int, people: list[int], truths: tuple[float, ...]) -> Chart:
-    noise = tuple(Series.through(f"noise alone, p = {p:g}", people, [p] * len(people)) for p in truths)
-    return chart(
-        "shuffle-against-noise",
-        "Shuffle alone against noise alone",
-        "If the curve of the shuffle is below a horizontal line, shuffling protects more than this noise.",
-        ("people", _RIGHT),
-        (Series.through("shuffle alone", people, [guessed(k, 1.0, n) for n in people]), *noise),
-    )
-
-
 def _named(p: float) -> str:
     return f"p = {p:g}" if p < 1 else "p = 1, shuffle alone"
 
 
-def _grid(k: int, truths: tuple[float, ...], people: tuple[int, ...]) -> Table:
+def _grid(k: int, truths: tuple[float, ...]) -> Table:
+    people = (1, 2, 10, 50, 1000, 10**6)
     return Table(
         key=f"noise-and-shuffle-{k}",
         title=f"Noise and shuffle, {k} values",

@@ -14,7 +14,7 @@ from hushuffle.model import Cell, Channel, Claim, Report, Table, number
 from hushuffle.model.citation import QIF
 from hushuffle.questions import qif
 from hushuffle_papers.base import Request, claim, study, target
-from hushuffle_papers.diagram import Kind, Line, drawn
+from hushuffle_papers.diagram import Kind, LabelRelation, drawn
 
 _TRUTH: Final = Fraction(4, 5)
 _SIZES: Final = ((3, 2), (2, 3))
@@ -45,9 +45,9 @@ class Relation:
         return claim(self.where, sentence, holds, ours, quote=self.quote, repeats=repeats)
 
     @property
-    def line(self) -> Line:
+    def line(self) -> LabelRelation:
         kinds: dict[str, Kind] = {"=": "equal", "equivalent": "link", "refined by": "arrow"}
-        return Line(self.first, self.second, kinds[self.how], self.where.replace("osition", "."))
+        return LabelRelation(self.first, self.second, kinds[self.how], self.where.replace("osition", "."))
 
     def __str__(self) -> str:
         words = {"=": "=", "equivalent": "is equivalent to", "refined by": "is refined by"}

@@ -204,14 +204,14 @@ _INPUTS: Final = {"uniform": (5, 5, 5, 5), "skewed": (13, 4, 2, 1), "all at one 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Pair:
+class NeighbouringInputs:
     """Two neighbouring inputs, with the probability of every output under each of them, shape (outputs,)."""
 
     first: Floats
     second: Floats
 
     @classmethod
-    def of(cls, own: Sequence[int], *, sigma: float, dummies: int) -> Pair:
+    def of(cls, own: Sequence[int], *, sigma: float, dummies: int) -> NeighbouringInputs:
         """Return inputs that differ in one source: target 0 or the last; an output counts messages of T - 1 targets."""
         targets, total = len(own), sum(own) + dummies
         lie = sigma / targets
@@ -264,7 +264,10 @@ def _step(law: Floats, row: Sequence[float]) -> Floats:
 def output_study(request: Request) -> Report:
     """Return the study of `_INPUTS`; the chart of the first has all outputs."""
     sigma, dummies = 0.2, 20
-    pairs = {name: Pair.of(own, sigma=sigma, dummies=dummies) for name, own in request.each(_INPUTS.items(), "{}")}
+    pairs = {
+        name: NeighbouringInputs.of(own, sigma=sigma, dummies=dummies)
+        for name, own in request.each(_INPUTS.items(), "{}")
+    }
     first_name, own = next(iter(_INPUTS.items()))
     targets, n = len(own), sum(own)
     main = pairs[first_name]
@@ -340,7 +343,7 @@ def output_study(request: Request) -> Report:
     )
 
 
-def _charts(pairs: dict[str, Pair], name: str) -> tuple[Chart, ...]:
+def _charts(pairs: dict[str, NeighbouringInputs], name: str) -> tuple[Chart, ...]:
     main = pairs[name]
     order = np.argsort(-main.log_ratios, kind="stable")
     ranks = np.unique(np.linspace(0, order.size - 1, _DRAWN).astype(int))

@@ -10,7 +10,7 @@ from hushuffle.model.citation import LADJEL
 from hushuffle.plans import Plan, cluster_costs, k_means, plan_costs
 from hushuffle.questions import traffic
 from hushuffle_papers.base import Request, chart, claim, every, falling, flattening, study, target
-from hushuffle_papers.ladjel2021.tradeoffs import LOAD_OF_A_NODE, OWN_SETTINGS, USED, Setting, grouped
+from hushuffle_papers.ladjel2021.tradeoffs import LOAD_OF_A_NODE, OWN_SETTINGS, USED, ClusterSetting, grouped
 from hushuffle_papers.ladjel2021.traffic import BENNETT, BENNETT_STUDY, DELTA, K_MEANS, TARGETS_OF, as_printed, drawn
 
 ITERATIONS: Final = 10
@@ -165,7 +165,7 @@ def grouping_study(
     for sets in range(1, most + 1):
         for place, d in enumerate(dummies):
             request.tell(f"{sets} grouping sets, d = {d}", (sets - 1 + place / len(dummies)) / most)
-            setting = Setting.for_used(used, n=n, sigma=sigma, dummies=d)
+            setting = ClusterSetting.for_used(used, n=n, sigma=sigma, dummies=d)
             plan = grouped(setting, sets)
             total = traffic.plan_guarantee(plan, delta=DELTA).epsilon
             simple = traffic.theorem_one(plan, delta=DELTA)

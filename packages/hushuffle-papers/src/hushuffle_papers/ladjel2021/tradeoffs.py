@@ -29,7 +29,7 @@ _BATCHES: Final = (10, 20, 50, 100, 200, 300, 400, 600)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class ClusterSetting:
     """One cluster of an aggregate: `sources` in batches of up to `n`, with a sampling rate and dummies."""
 
     sources: int
@@ -38,7 +38,7 @@ class Setting:
     dummies: int
 
     @classmethod
-    def for_used(cls, used: int, *, n: int, sigma: float, dummies: int) -> Setting:
+    def for_used(cls, used: int, *, n: int, sigma: float, dummies: int) -> ClusterSetting:
         """Return the setting with enough sources that `used` records arrive in expectation."""
         sources = sources_needed(used, TargetSampling(targets=TARGETS_OF, sigma=sigma))
         return cls(sources=sources, n=n, sigma=sigma, dummies=dummies)
@@ -72,7 +72,7 @@ class Setting:
 
 
 @lru_cache(maxsize=2048)
-def grouped(setting: Setting, sets: int) -> Plan:
+def grouped(setting: ClusterSetting, sets: int) -> Plan:
     """Return the plan of an aggregate over the first `sets` grouping sets, with 20 compute nodes each."""
     columns = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in "abcd"[:sets])
     query = GroupingQuery(grouping_sets=columns, partitions=TARGETS_OF)
@@ -98,13 +98,13 @@ def aggregate_study(
     smallest, many = 100, max(batches)
     request.tell("network load", 0.0)
     load = {
-        (n, s): [Setting.for_used(used, n=n, sigma=s, dummies=d) for d in dummies]
+        (n, s): [ClusterSetting.for_used(used, n=n, sigma=s, dummies=d) for d in dummies]
         for n in (smallest, many)
         for s in (0.0, 0.2)
     }
     request.tell("load of a node", 0.3)
     node = {
-        (share, s): [Setting.for_used(used, n=n, sigma=s, dummies=round(share * n)) for n in batches]
+        (share, s): [ClusterSetting.for_used(used, n=n, sigma=s, dummies=round(share * n)) for n in batches]
         for share in (0.5, 1.0)
         for s in (0.0, 0.2)
     }
@@ -114,9 +114,15 @@ def aggregate_study(
     }
     request.tell("utility", 0.8)
     rates = [round(0.9 * step / (steps - 1), 4) for step in range(steps)]
-    utility = {d: [Setting(sources=used, n=smallest, sigma=s, dummies=d) for s in rates] for d in (10, 50, 200)}
+    utility = {d: [ClusterSetting(sources=used, n=smallest, sigma=s, dummies=d) for s in rates] for d in (10, 50, 200)}
     points = [setting for line in (*load.values(), *node.values(), *utility.values()) for setting in line]
     below = [setting for setting in points if setting.printed < setting.exact.lower]
+    rows = tuple(
+        (n, s, p.dummies, p.costs.scramblers, p.costs.messages, p.sources, p.exact, p.formula, p.printed)
+        for (n, s), line in load.items()
+        for p in line
+    )
+    columns = ("n", "sigma", "d", "scramblers", "messages", "sources", "certified", "Bennett corrected", "printed")
     return study(
         "Aggregate: epsilon against network load, load of a node, consents and utility",
         f"How many messages, channels, consents or records does epsilon cost, if {used:,} records are used?",
@@ -132,7 +138,7 @@ def aggregate_study(
             quote=BENNETT,
             repeats=BENNETT_STUDY,
         ),
-        _load_table(load),
+        Table(key="load", title="Network load, one grouping set", caption="", columns=columns, rows=rows),
         _consents_table(consents),
         *(
             _chart(
@@ -180,7 +186,7 @@ def aggregate_study(
     )
 
 
-def _at_fixed_load(used: int, n: int, budget: int, steps: int) -> list[Setting]:
+def _at_fixed_load(used: int, n: int, budget: int, steps: int) -> list[ClusterSetting]:
     """Return settings with `used` to twice as many sources, and as many dummies as `budget` messages allow."""
     settings = []
     for step in range(steps):
@@ -188,11 +194,11 @@ def _at_fixed_load(used: int, n: int, budget: int, steps: int) -> list[Setting]:
         sigma = (1 - used / sources) * TARGETS_OF / (TARGETS_OF - 1)
         room = (budget - 2 * sources) // -(-sources // n)
         if room >= 0:
-            settings.append(Setting(sources=sources, n=n, sigma=sigma, dummies=room))
+            settings.append(ClusterSetting(sources=sources, n=n, sigma=sigma, dummies=room))
     return settings
 
 
-def _three(name: str, settings: Sequence[Setting], x: Callable[[Setting], float]) -> list[Series]:
+def _three(name: str, settings: Sequence[ClusterSetting], x: Callable[[ClusterSetting], float]) -> list[Series]:
     at, start = [x(setting) for setting in settings], f"{name}: " if name else ""
     return [
         drawn(f"{start}certified", at, [setting.exact for setting in settings]),
@@ -202,7 +208,9 @@ def _three(name: str, settings: Sequence[Setting], x: Callable[[Setting], float]
 
 
 def _by_sigma(
-    lines: Iterable[tuple[tuple[float, float], Sequence[Setting]]], wanted: float, x: Callable[[Setting], float]
+    lines: Iterable[tuple[tuple[float, float], Sequence[ClusterSetting]]],
+    wanted: float,
+    x: Callable[[ClusterSetting], float],
 ) -> list[Series]:
     """Return the lines of the `wanted` batch or share at each sampling rate."""
     mine = [(s, settings) for (at, s), settings in lines if at == wanted]
@@ -214,7 +222,7 @@ def _chart(key: str, title: str, x_label: str, series: Sequence[Series]) -> Char
     return chart(key, title, caption, (x_label, _NATS), series, log="y")
 
 
-def _load_claim(load: dict[tuple[int, float], list[Setting]]) -> Claim:
+def _load_claim(load: dict[tuple[int, float], list[ClusterSetting]]) -> Claim:
     good = {key: next((p for p in line if p.exact.upper <= 1), None) for key, line in load.items()}
     by_formula = {key: next((p for p in line if p.formula.upper <= 1), None) for key, line in load.items()}
     sentences = [
@@ -233,7 +241,7 @@ def _load_claim(load: dict[tuple[int, float], list[Setting]]) -> Claim:
     )
 
 
-def _node_claim(node: dict[tuple[float, float], list[Setting]]) -> Claim:
+def _node_claim(node: dict[tuple[float, float], list[ClusterSetting]]) -> Claim:
     line = node[1.0, 0.2]
     shown = line[0], line[min(3, len(line) - 1)], line[-1]
     finite = [[p for p in settings if math.isfinite(p.exact.upper)] for settings in node.values()]
@@ -253,7 +261,7 @@ def _node_claim(node: dict[tuple[float, float], list[Setting]]) -> Claim:
     )
 
 
-def _consents_claim(consents: dict[tuple[int, int], list[Setting]]) -> Claim:
+def _consents_claim(consents: dict[tuple[int, int], list[ClusterSetting]]) -> Claim:
     parts, held = [], []
     for (n, budget), line in consents.items():
         best = min(line, key=lambda setting: setting.exact.upper)
@@ -277,7 +285,7 @@ def _consents_claim(consents: dict[tuple[int, int], list[Setting]]) -> Claim:
     )
 
 
-def _utility_claim(utility: dict[int, list[Setting]]) -> Claim:
+def _utility_claim(utility: dict[int, list[ClusterSetting]]) -> Claim:
     ratios = {
         d: [earlier.exact.upper / later.exact.upper for earlier, later in pairwise(line[1:])]
         for d, line in utility.items()
@@ -299,17 +307,7 @@ def _utility_claim(utility: dict[int, list[Setting]]) -> Claim:
     )
 
 
-def _load_table(load: dict[tuple[int, float], list[Setting]]) -> Table:
-    rows = tuple(
-        (n, s, p.dummies, p.costs.scramblers, p.costs.messages, p.sources, p.exact, p.formula, p.printed)
-        for (n, s), line in load.items()
-        for p in line
-    )
-    columns = ("n", "sigma", "d", "scramblers", "messages", "sources", "certified", "Bennett corrected", "printed")
-    return Table(key="load", title="Network load, one grouping set", caption="", columns=columns, rows=rows)
-
-
-def _consents_table(consents: dict[tuple[int, int], list[Setting]]) -> Table:
+def _consents_table(consents: dict[tuple[int, int], list[ClusterSetting]]) -> Table:
     rows = tuple(
         (budget, n, p.sources, p.sigma, p.dummies, p.exact) for (n, budget), line in consents.items() for p in line
     )

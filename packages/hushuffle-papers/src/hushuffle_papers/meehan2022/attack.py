@@ -24,7 +24,7 @@ from hushuffle_papers.meehan2022.runs import (
     UNIFORM,
     Case,
     Score,
-    Step,
+    ShuffleStep,
     adult,
     closest_friends,
     next_in_line,
@@ -63,7 +63,7 @@ def twitch_study(
     people: int | None = None,
 ) -> Report:
     case, close = twitch(request.folder("twitch_musae"), people=people)
-    sized: list[Step] = []
+    sized: list[ShuffleStep] = []
     for size in sizes:
         groups = closest_friends(close, size)
         published, best = order.reference_order(groups, method="bfs"), order.reference_order(groups)
@@ -115,7 +115,7 @@ def adult_study(
 ) -> Report:
     case, age = adult(request.folder("adult"), people=people)
     line = runs.stands(age)
-    yearly: list[Step] = []
+    yearly: list[ShuffleStep] = []
     for radius in years:
         groups = order.radius_groups(age, radius)
         yearly += runs.both(radius, groups, order.reference_order(groups, method="bfs"), line)
@@ -125,6 +125,11 @@ def adult_study(
     groups = order.radius_groups(age, 1)
     weaker = [runs.step(alpha, groups, line, alpha=alpha, basis="exact", label="within 1 year") for alpha in alphas]
     scores = runs.scored(case, (*yearly, *sized, *weaker), repetitions, trees, request)
+    start, end = scores[LOCAL], scores[UNIFORM]
+    parts = ", and ".join(
+        f"from {before.mean:.3f} to {after.mean:.3f} of the people {label}"
+        for label, before, after in zip(case.labels, start.by_value, end.by_value, strict=True)
+    )
     return study(
         "Ages: inference attack and learnability",
         "Do the results of an order-private shuffle move from no shuffle to a uniform one as groups grow?",
@@ -132,7 +137,17 @@ def adult_study(
         *spans(sized, scores, BY_SIZE, data=_people(case), stand_in=_OWN_SIZES, repeats=SPANS),
         *_reduces(case, yearly, scores),
         _trade(case, sized, scores),
-        _direction(case, scores),
+        claim(
+            "section 5.1, Figure 8a",
+            "A uniform shuffle leaves fewer people vulnerable than none.",
+            end.rho.mean < start.rho.mean,
+            f"The share of vulnerable people goes from {start.rho.mean:.3f} to {end.rho.mean:.3f}: {parts}.",
+            quote="(minimum privacy) to uniform shuffle (maximum privacy)",
+            reason="After a uniform shuffle the vote is a blind guess of the most frequent value, which is right for "
+            "everybody who holds it.",
+            data=_people(case),
+            stand_in=_OWN_RADIUS,
+        ),
         alpha_verdict(weaker, scores),
         runs.table("years", "Groups within r years, alpha = 4", case, "r (years)", yearly, scores),
         runs.table("sizes", "Groups of the r people nearest in age, alpha = 4", case, _SIZE, sized, scores),
@@ -151,7 +166,7 @@ def adult_study(
 
 
 def _charts(
-    case: Case, sized: Sequence[Step], weaker: Sequence[Step], scores: Mapping[str, Score]
+    case: Case, sized: Sequence[ShuffleStep], weaker: Sequence[ShuffleStep], scores: Mapping[str, Score]
 ) -> tuple[Chart, ...]:
     rare = rarest(case)
     title = f"Vulnerable people among those {case.labels[rare]}, the rarer value"
@@ -186,7 +201,13 @@ def _people(case: Case) -> str:
 
 
 def spans(
-    steps: Sequence[Step], scores: Mapping[str, Score], basis: str, *, data: str, stand_in: str, repeats: str = ""
+    steps: Sequence[ShuffleStep],
+    scores: Mapping[str, Score],
+    basis: str,
+    *,
+    data: str,
+    stand_in: str,
+    repeats: str = "",
 ) -> tuple[Claim, ...]:
     """Return claims that the shuffles of the steps cover the range between no shuffle and the uniform shuffle."""
     chosen = [each for each in steps if each.basis == basis]
@@ -222,7 +243,7 @@ _SPANNED: Final = {
 }
 
 
-def _reduces(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> tuple[Claim, ...]:
+def _reduces(case: Case, steps: Sequence[ShuffleStep], scores: Mapping[str, Score]) -> tuple[Claim, ...]:
     """Return the paper's claims about groups within one year: fewer vulnerable people at no cost to the learner."""
     near = [each for each in steps if each.basis == EXACT and each.x == 1]
     if not near:
@@ -250,26 +271,7 @@ def _percent(share: float) -> str:
     return f"{round(100 * share) + 0:d} %"
 
 
-def _direction(case: Case, scores: Mapping[str, Score]) -> Claim:
-    start, end = scores[LOCAL], scores[UNIFORM]
-    parts = ", and ".join(
-        f"from {before.mean:.3f} to {after.mean:.3f} of the people {label}"
-        for label, before, after in zip(case.labels, start.by_value, end.by_value, strict=True)
-    )
-    return claim(
-        "section 5.1, Figure 8a",
-        "A uniform shuffle leaves fewer people vulnerable than none.",
-        end.rho.mean < start.rho.mean,
-        f"The share of vulnerable people goes from {start.rho.mean:.3f} to {end.rho.mean:.3f}: {parts}.",
-        quote="(minimum privacy) to uniform shuffle (maximum privacy)",
-        reason="After a uniform shuffle the vote is a blind guess of the most frequent value, which is right for "
-        "everybody who holds it.",
-        data=_people(case),
-        stand_in=_OWN_RADIUS,
-    )
-
-
-def alpha_verdict(steps: Sequence[Step], scores: Mapping[str, Score]) -> str:
+def alpha_verdict(steps: Sequence[ShuffleStep], scores: Mapping[str, Score]) -> str:
     """Return a sentence on how close a larger alpha brings the learner's error to that without a shuffle."""
     ways = ", ".join(
         f"{max(0.0, 1 - runs.way(scores[each.label], scores, what='error')):.0%} at alpha = {each.x:g}"
@@ -278,7 +280,7 @@ def alpha_verdict(steps: Sequence[Step], scores: Mapping[str, Score]) -> str:
     return f"A larger alpha ({steps[0].basis}) moves the learner's error back to that of no shuffle by {ways}."
 
 
-def _trade(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Claim:
+def _trade(case: Case, steps: Sequence[ShuffleStep], scores: Mapping[str, Score]) -> Claim:
     """Return the effect on the rarest value of the largest groups that cost the learner nothing (5 % of the range)."""
     rare = rarest(case)
     free = [each for each in steps if runs.way(scores[each.label], scores, what="error") <= 0.05]

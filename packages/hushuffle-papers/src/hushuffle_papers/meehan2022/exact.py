@@ -29,9 +29,9 @@ from hushuffle_papers.meehan2022.runs import (
     Case,
     Floats,
     Integers,
-    Measured,
+    RepeatedMeasurement,
     Score,
-    Step,
+    ShuffleStep,
     adult,
     closest_friends,
     next_in_line,
@@ -95,7 +95,7 @@ def exact_study(request: Request, *, repetitions: int = 3, trees: int = TREES, p
     )
 
 
-def _pair(grouping: Grouping, name: str) -> tuple[Step, Step]:
+def _pair(grouping: Grouping, name: str) -> tuple[ShuffleStep, ShuffleStep]:
     what, groups, orders = grouping
     label = f"{what}|{name}"
     exact = runs.step(0, groups, orders[name], alpha=ALPHA, basis="exact", label=f"{label}|exact")
@@ -131,11 +131,11 @@ def _plane(request: Request, people: int | None) -> tuple[Case, list[Grouping]]:
     return case, groupings
 
 
-def _ratio(each: Step) -> float:
+def _ratio(each: ShuffleStep) -> float:
     return each.published / each.exact if each.exact else 1.0
 
 
-def _answer(case: Case, pairs: Sequence[tuple[Step, Step]], scores: Mapping[str, Score]) -> str:
+def _answer(case: Case, pairs: Sequence[tuple[ShuffleStep, ShuffleStep]], scores: Mapping[str, Score]) -> str:
     largest = max(pairs, key=lambda pair: _ratio(pair[0]))
     gains = [scores[theirs.basis].error.mean - scores[ours.basis].error.mean for ours, theirs in pairs]
     position = max(range(len(pairs)), key=gains.__getitem__)
@@ -162,7 +162,7 @@ _GOOD: Final = 0.8
 _SLACK: Final = 0.02
 """Accuracies count as equal if they differ by at most this."""
 
-Accuracies = dict[str, dict[int, Measured]]
+Accuracies = dict[str, dict[int, RepeatedMeasurement]]
 
 
 @target(
@@ -235,7 +235,8 @@ def _accuracies(
                 labels, truth = coarse(released, ways), coarse(test[1], ways)
                 each[name][ways].append(accuracy(places, labels, at=test[0], truth=truth, trees=trees))
     return {
-        name: {ways: Measured(each=tuple(values)) for ways, values in by_ways.items()} for name, by_ways in each.items()
+        name: {ways: RepeatedMeasurement(each=tuple(values)) for ways, values in by_ways.items()}
+        for name, by_ways in each.items()
     }
 
 
@@ -257,7 +258,7 @@ def _ends(accuracies: Accuracies, data: str) -> Claim:
     )
 
 
-def _granularity(steps: Sequence[Step], accuracies: Accuracies, basis: str, data: str) -> Claim:
+def _granularity(steps: Sequence[ShuffleStep], accuracies: Accuracies, basis: str, data: str) -> Claim:
     """Return the claim that the radius sets the granularity; it fails if accuracy rises with the radius."""
     chosen = [each for each in steps if each.basis == basis]
     lines = {ways: [accuracies[each.label][ways].mean for each in chosen] for ways in WAYS}
@@ -292,7 +293,7 @@ def _granularity(steps: Sequence[Step], accuracies: Accuracies, basis: str, data
     )
 
 
-def _chart(basis: str, steps: Sequence[Step], accuracies: Accuracies) -> Chart:
+def _chart(basis: str, steps: Sequence[ShuffleStep], accuracies: Accuracies) -> Chart:
     chosen = [each for each in steps if each.basis == basis]
     xs = [each.x for each in chosen]
     lines = [runs.band(f"{ways} classes", xs, [accuracies[each.label][ways] for each in chosen]) for ways in WAYS]
@@ -307,7 +308,7 @@ def _chart(basis: str, steps: Sequence[Step], accuracies: Accuracies) -> Chart:
     )
 
 
-def _table(steps: Sequence[Step], accuracies: Accuracies) -> Table:
+def _table(steps: Sequence[ShuffleStep], accuracies: Accuracies) -> Table:
     rows = runs.swept_rows(steps, lambda name: tuple(str(accuracies[name][ways]) for ways in WAYS))
     return Table(
         key="accuracies",

@@ -18,7 +18,7 @@ from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.model import Report, Series, Table
 from hushuffle.questions import order
 from hushuffle_papers.base import Request, chart, claim, study, target
-from hushuffle_papers.diagram import Line, drawn
+from hushuffle_papers.diagram import LabelRelation, drawn
 
 PRINTED: Final = (5, 2, 3, 8, 4, 1, 6, 7)
 """The printed reference order: person by rank."""
@@ -116,7 +116,7 @@ def example(_request: Request) -> Report:
             "Who is near whom",
             "A person's group is the person and everybody linked to it; 5 has the largest.",
             {str(person): place for person, place in _PLACES.items()},
-            [Line(str(one), str(other)) for one, other in EDGES],
+            [LabelRelation(str(one), str(other)) for one, other in EDGES],
             marked=("5",),
         ),
         drawn(
@@ -124,7 +124,7 @@ def example(_request: Request) -> Report:
             "The order of reference",
             "Breadth first from 5.",
             {str(person): (0.4 * rank, 0) for rank, person in enumerate(PRINTED)},
-            [Line(str(one), str(other), "arrow") for one, other in pairwise(PRINTED)],
+            [LabelRelation(str(one), str(other), "arrow") for one, other in pairwise(PRINTED)],
             marked=("5",),
         ),
         settings=(("people", "8"), ("ties of persons 1 and 6", "ours (2-1, 3-6): the text does not give them")),

@@ -101,7 +101,7 @@ def hospital_study(
         features=generated.places,
         privileged=np.log(generated.amounts)[:, np.newaxis],
     )
-    steps: list[runs.Step] = []
+    steps: list[runs.ShuffleStep] = []
     for radius in radii:
         groups = order.radius_groups(generated.places, radius)
         published = order.reference_order(groups, method="bfs")

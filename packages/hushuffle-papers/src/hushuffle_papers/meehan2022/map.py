@@ -20,7 +20,7 @@ from hushuffle.questions import order
 from hushuffle.randomness import reproducible
 from hushuffle_papers.base import Request, claim, study, target
 from hushuffle_papers.meehan2022.data import LABELS, coarse
-from hushuffle_papers.meehan2022.runs import LOCAL, UNIFORM, Floats, Integers, Step, step, syn
+from hushuffle_papers.meehan2022.runs import LOCAL, UNIFORM, Floats, Integers, ShuffleStep, step, syn
 
 _MOST: Final = 4000
 """Largest number of people: time grows with the cube of their number, memory with the square."""
@@ -133,7 +133,7 @@ def _claims(right: Mapping[str, tuple[float, ...]], radii: tuple[float, float], 
 
 
 def _table(
-    steps: list[Step],
+    steps: list[ShuffleStep],
     names: list[str],
     released: Mapping[str, Integers],
     right: Mapping[str, tuple[float, ...]],

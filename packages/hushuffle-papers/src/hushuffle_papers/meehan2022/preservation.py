@@ -44,7 +44,11 @@ def preservation_study(
     settings = list(dict.fromkeys([*swept, *((ALPHA, width) for width in widths)]))
     bounds: dict[tuple[float, int], dict[float, Bound]] = {}
     for alpha, width in request.each(settings, "alpha {:g}, width {}"):
-        shares = _shares(people, alpha / (width * (width + 1) / 2), samples, request.seed)
+        sizes = [round(people * share) for share in _SHARES]
+        middles = [np.arange((people - size) // 2, (people - size) // 2 + size) for size in sizes]
+        shuffler = MallowsShuffle(reference=np.arange(people), theta=alpha / (width * (width + 1) / 2))
+        groups = Groups.of(middles, n=people)
+        shares = preserved_share(shuffler, groups, delta=DELTA, samples=samples, rng=reproducible(request.seed))
         bounds[alpha, width] = dict(zip(_SHARES, shares, strict=True))
     by_alpha = [
         Series.through(f"width {width}, a quarter", alphas, [bounds[a, width][0.25] for a in alphas])
@@ -80,14 +84,6 @@ def preservation_study(
         ),
         citations=(ATTACK.at("figure 7 and appendix A.14.1"),),
     )
-
-
-def _shares(people: int, theta: float, samples: int, seed: int) -> tuple[Bound, ...]:
-    sizes = [round(people * share) for share in _SHARES]
-    middles = [np.arange((people - size) // 2, (people - size) // 2 + size) for size in sizes]
-    shuffler = MallowsShuffle(reference=np.arange(people), theta=theta)
-    groups = Groups.of(middles, n=people)
-    return preserved_share(shuffler, groups, delta=DELTA, samples=samples, rng=reproducible(seed))
 
 
 def _claims(

@@ -48,7 +48,7 @@ Basis = Literal["exact", "published"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class RepeatedMeasurement:
     each: tuple[float, ...]
 
     @property
@@ -67,10 +67,10 @@ class Measured:
 class Score:
     """`rho` and `by_value` are shares of vulnerable people; `error` and `cleared` (without the noise) are lambda."""
 
-    rho: Measured
-    by_value: tuple[Measured, ...]
-    error: Measured
-    cleared: Measured
+    rho: RepeatedMeasurement
+    by_value: tuple[RepeatedMeasurement, ...]
+    error: RepeatedMeasurement
+    cleared: RepeatedMeasurement
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class Score:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Step:
+class ShuffleStep:
     """One order-preserving shuffle: its parameter on the axis, the type of sensitivity, and the shuffler."""
 
     x: float
@@ -93,15 +93,15 @@ class Step:
         return f"{self.basis} {self.x:g}"
 
 
-def step(x: float, groups: Groups, reference: Integers, *, alpha: float, basis: Basis, label: str = "") -> Step:
+def step(x: float, groups: Groups, reference: Integers, *, alpha: float, basis: Basis, label: str = "") -> ShuffleStep:
     """Return the Mallows shuffle that guarantees `alpha`: theta = alpha / sensitivity, exact or as published."""
     exact, published = order.kendall_sensitivity(reference, groups), order.published_sensitivity(reference, groups)
     taken = exact if basis == "exact" else published
     shuffler = MallowsShuffle(reference=reference, theta=alpha / taken if taken else np.inf)
-    return Step(x=x, basis=label or basis, exact=exact, published=published, shuffler=shuffler)
+    return ShuffleStep(x=x, basis=label or basis, exact=exact, published=published, shuffler=shuffler)
 
 
-def both(x: float, groups: Groups, published: Integers, best: Integers) -> list[Step]:
+def both(x: float, groups: Groups, published: Integers, best: Integers) -> list[ShuffleStep]:
     """Return two shuffles that guarantee `ALPHA`: by the `published` sensitivity, and by the exact one."""
     return [
         step(x, groups, published, alpha=ALPHA, basis="published", label=PUBLISHED),
@@ -140,17 +140,17 @@ def run(
             scores_by_shuffler[name].append(figures)
     return {
         name: Score(
-            rho=Measured(each=tuple(row[0] for row in rows)),
-            by_value=tuple(Measured(each=each) for each in zip(*(row[1] for row in rows), strict=True)),
-            error=Measured(each=tuple(row[2] for row in rows)),
-            cleared=Measured(each=tuple(row[3] for row in rows)),
+            rho=RepeatedMeasurement(each=tuple(row[0] for row in rows)),
+            by_value=tuple(RepeatedMeasurement(each=each) for each in zip(*(row[1] for row in rows), strict=True)),
+            error=RepeatedMeasurement(each=tuple(row[2] for row in rows)),
+            cleared=RepeatedMeasurement(each=tuple(row[3] for row in rows)),
         )
         for name, rows in scores_by_shuffler.items()
     }
 
 
 def scored(
-    case: Case, steps: Sequence[Step], repetitions: int, trees: int, request: Request, *, by: str = "label"
+    case: Case, steps: Sequence[ShuffleStep], repetitions: int, trees: int, request: Request, *, by: str = "label"
 ) -> dict[str, Score]:
     """Return the results of no shuffle, of the uniform shuffle, and of each step, whose name is its attribute `by`."""
     shufflers = {**ends(), **{getattr(each, by): each.shuffler for each in steps}}
@@ -161,7 +161,7 @@ def ends() -> dict[str, Shuffler]:
     return {LOCAL: NoShuffle(), UNIFORM: UniformShuffle()}
 
 
-def band(label: str, x: Sequence[float], values: Sequence[Measured]) -> Series:
+def band(label: str, x: Sequence[float], values: Sequence[RepeatedMeasurement]) -> Series:
     return Series(
         label=label,
         x=tuple(float(place) for place in x),
@@ -174,11 +174,11 @@ def sweep_chart(
     key: str,
     title: str,
     x_label: str,
-    steps: Sequence[Step],
+    steps: Sequence[ShuffleStep],
     scores: Mapping[str, Score],
     *,
     y_label: str,
-    figure: Callable[[Score], Measured],
+    figure: Callable[[Score], RepeatedMeasurement],
     log: str = "x",
 ) -> Chart:
     """Return a chart of one field (`figure`) of the scores against the parameter of the steps, a line per basis."""
@@ -196,7 +196,9 @@ attack_chart = partial(sweep_chart, y_label="share of vulnerable people (rho)", 
 learner_chart = partial(sweep_chart, y_label="relative error (lambda)", figure=lambda each: each.error)
 
 
-def table(key: str, title: str, case: Case, x_label: str, steps: Sequence[Step], scores: Mapping[str, Score]) -> Table:
+def table(
+    key: str, title: str, case: Case, x_label: str, steps: Sequence[ShuffleStep], scores: Mapping[str, Score]
+) -> Table:
     rows = swept_rows(steps, lambda name: scores[name].cells)
     rho = [f"rho, {label}" for label in case.labels] if case.k == 2 else []
     columns = ("shuffle", x_label, "sensitivity", "published one", "theta", "rho", *rho, "lambda", "lambda, cleared")
@@ -209,7 +211,7 @@ def table(key: str, title: str, case: Case, x_label: str, steps: Sequence[Step],
     )
 
 
-def swept_rows(steps: Sequence[Step], cells: Callable[[str], tuple[str, ...]]) -> list[tuple[str, ...]]:
+def swept_rows(steps: Sequence[ShuffleStep], cells: Callable[[str], tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return a row for no shuffle, the uniform shuffle and each step; its last `cells` are those of its name."""
     rows = [(end, "", "", "", "", *cells(end)) for end in (LOCAL, UNIFORM)]
     for each in steps:

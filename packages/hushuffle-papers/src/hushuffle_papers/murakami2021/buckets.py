@@ -12,11 +12,19 @@ import numpy.typing as npt
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, MatrixRandomizer, Mechanism, RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle
-from hushuffle.model import Bound, Cell, Claim, Report, Series, Table, number
+from hushuffle.model import Bound, Cell, Report, Series, Table, number
 from hushuffle.model.citation import PIE
 from hushuffle.questions import pie
 from hushuffle_papers.base import Request, chart, claim, falling, study, target
-from hushuffle_papers.murakami2021.frequencies import EXPONENT, PEOPLE, VALUES, Crowd, Losses, losses, zipf
+from hushuffle_papers.murakami2021.frequencies import (
+    EXPONENT,
+    PEOPLE,
+    VALUES,
+    SampledPeople,
+    SquaredErrors,
+    losses,
+    zipf,
+)
 
 _PRINTED_RR: Final = ["2e-07", "3.3e-06", "0.043"]
 _PRINTED_LDP: Final = ["0.014", "1.4", "14"]
@@ -95,9 +103,9 @@ def against_buckets(
     return losses_by_buckets(zipf(n, k, EXPONENT, request.seed), sweep, request)
 
 
-def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> Report:
+def losses_by_buckets(people: SampledPeople, sweep: Sequence[int], request: Request) -> Report:
     k = people.counts.size
-    measured: list[tuple[int, Losses]] = []
+    measured: list[tuple[int, SquaredErrors]] = []
     for g in request.each(sweep, "{:,} buckets"):
         hashing = LocalHashing(k=k, g=g, epsilon=math.log1p(g), family="binary" if g <= 2**10 else "affine")
         measured.append((g, losses(people, hashing, request.seed)))
@@ -115,6 +123,9 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
     last = hashed[-1]
     expected = [loss.predicted[1] for loss in hashed]
     n = people.values.size
+    half = Protocol(randomizer=RandomizedResponse(k=k, epsilon=math.log1p(k)), shuffler=NoShuffle(), n=n)
+    published = pie.fano_error(pie.rr_alpha(half).upper, n).lower
+    exact = number(pie.bayes_error(half).lower, up=False, digits=8)
     return study(
         "More buckets at the same promise",
         "At theta = 1/2 (the same bound on identification), how much accuracy do more buckets add?",
@@ -128,7 +139,15 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
             quote="is monotonically decreasing in",
             data=f"Simulated: {n:,} people, {k:,} values.",
         ),
-        _promise(n, k),
+        claim(
+            "Sections 4.3, 4.4 and 5.3, figure 12",
+            "theta = 1/2 guarantees a Bayes error above one half.",
+            n >= k + 2,
+            f"{published:.4f} by the paper's inequality, exactly {exact} for randomized response: above one half from "
+            f"n = k + 2 on, here n = {n:,} and k = {k:,}.",
+            quote="which guarantees the Bayes error probability … to be larger than 0.5",
+            printed="> 0.5",
+        ),
         f"Over the top 100, with threshold: {last.top_kept:.3g} against {plain.top_kept:.3g}.",
         chart(
             "buckets", "Loss against buckets", "One run each.", ("buckets", "sum of squared errors"), lines, log="xy"
@@ -140,21 +159,6 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
             ("seed", str(request.seed)),
         ),
         citations=(PIE.at("figure 12 and Theorem 4.8"),),
-    )
-
-
-def _promise(n: int, k: int) -> Claim:
-    half = Protocol(randomizer=RandomizedResponse(k=k, epsilon=math.log1p(k)), shuffler=NoShuffle(), n=n)
-    published = pie.fano_error(pie.rr_alpha(half).upper, n).lower
-    exact = number(pie.bayes_error(half).lower, up=False, digits=8)
-    return claim(
-        "Sections 4.3, 4.4 and 5.3, figure 12",
-        "theta = 1/2 guarantees a Bayes error above one half.",
-        n >= k + 2,
-        f"{published:.4f} by the paper's inequality, exactly {exact} for randomized response: above one half from "
-        f"n = k + 2 on, here n = {n:,} and k = {k:,}.",
-        quote="which guarantees the Bayes error probability … to be larger than 0.5",
-        printed="> 0.5",
     )
 
 

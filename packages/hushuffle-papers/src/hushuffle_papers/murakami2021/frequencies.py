@@ -76,16 +76,16 @@ def checkins(request: Request) -> Report:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Row:
+class MechanismRow:
     name: str
     epsilon: float
-    loss: Losses
+    loss: SquaredErrors
     published: float
     exact: float
 
 
 def errors(
-    people: Crowd, *, g: int, epsilons: Sequence[float], request: Request, stand_in: str, repeats: str = ""
+    people: SampledPeople, *, g: int, epsilons: Sequence[float], request: Request, stand_in: str, repeats: str = ""
 ) -> Report:
     """Return the errors at each epsilon; `stand_in` describes how the people differ from the paper's."""
     n, k = people.values.size, people.counts.size
@@ -97,7 +97,7 @@ def errors(
     for name, epsilon, randomizer in request.each(kinds, "{}, epsilon {:.3g}"):
         published, exact = promised(Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=n))
         loss = losses(people, randomizer, request.seed)
-        rows.append(Row(name=name, epsilon=epsilon, loss=loss, published=published, exact=exact))
+        rows.append(MechanismRow(name=name, epsilon=epsilon, loss=loss, published=published, exact=exact))
     top = [row.loss.top / row.loss.predicted[0] for row in rows]
     every = [row.loss.every / row.loss.predicted[1] for row in rows]
     return study(
@@ -115,7 +115,7 @@ def errors(
 
 
 _CAPTION: Final = "Predicted is the exact expectation; kept: estimates below the significance threshold set to 0."
-_COLUMNS: Final[Mapping[str, Callable[[Row], Cell]]] = {
+_COLUMNS: Final[Mapping[str, Callable[[MechanismRow], Cell]]] = {
     "mechanism": lambda each: each.name,
     "local epsilon": lambda each: each.epsilon,
     "top 100": lambda each: each.loss.top,
@@ -134,7 +134,7 @@ def promised(protocol: Protocol) -> tuple[float, float]:
     return fano.lower, pie.bayes_error(protocol).lower
 
 
-def _cheapest(people: Crowd, stand_in: str, repeats: str, seed: int) -> tuple[Claim, ...]:
+def _cheapest(people: SampledPeople, stand_in: str, repeats: str, seed: int) -> tuple[Claim, ...]:
     n, k = people.values.size, people.counts.size
     epsilon = epsilon_for_loss(people, _LOSS)
     response = RandomizedResponse(k=k, epsilon=epsilon)
@@ -169,7 +169,7 @@ def _cheapest(people: Crowd, stand_in: str, repeats: str, seed: int) -> tuple[Cl
     )
 
 
-def epsilon_for_loss(people: Crowd, loss: float) -> float:
+def epsilon_for_loss(people: SampledPeople, loss: float) -> float:
     """Return the epsilon of randomized response with this expected loss over the T top values.
 
     By (22) of the paper the loss is (T (k - 1) u**2 + (T + S (k - 2)) u) / n with u = 1/(e**epsilon - 1), for the share
@@ -184,7 +184,7 @@ def epsilon_for_loss(people: Crowd, loss: float) -> float:
     return math.log1p(1 / u)
 
 
-def _charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
+def _charts(rows: Sequence[MechanismRow]) -> tuple[Chart, ...]:
     def drawn(name: str, label: str, x: str, y: str) -> Series:
         chosen = [row for row in rows if row.name == name]
         return Series.through(label, [getattr(row, x) for row in chosen], [getattr(row.loss, y) for row in chosen])
@@ -222,7 +222,7 @@ def most_frequent(request: Request, *, n: int = PEOPLE, k: int = VALUES) -> Repo
     return shares_of_the_top(people, {"epsilon = 10": 10.0, **epsilons_for(PROMISED)}, request)
 
 
-def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Request) -> Report:
+def shares_of_the_top(people: SampledPeople, choices: Mapping[str, float], request: Request) -> Report:
     rows, k = [], people.counts.size
     estimates: dict[str, npt.NDArray[np.float64]] = {}
     truth = people.shares[people.top][:20]
@@ -309,7 +309,7 @@ _TOP: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Crowd:
+class SampledPeople:
     """n people with one value each: `counts` by value, shape (k,); `top`: the most frequent values, in order."""
 
     values: npt.NDArray[np.int64]
@@ -322,12 +322,12 @@ class Crowd:
         return np.asarray(self.counts / self.values.size, dtype=np.float64)
 
 
-def crowd(values: npt.NDArray[np.int64], k: int, source: str) -> Crowd:
+def crowd(values: npt.NDArray[np.int64], k: int, source: str) -> SampledPeople:
     counts = np.bincount(values, minlength=k)
-    return Crowd(values=values, counts=counts, top=np.argsort(-counts, kind="stable")[:_TOP], source=source)
+    return SampledPeople(values=values, counts=counts, top=np.argsort(-counts, kind="stable")[:_TOP], source=source)
 
 
-def zipf(n: int, k: int, exponent: float, seed: int) -> Crowd:
+def zipf(n: int, k: int, exponent: float, seed: int) -> SampledPeople:
     """Return n people who draw from k values, the x-th with probability proportional to x**-exponent.
 
     >>> zipf(1000, 50, 1.0, seed=1).counts.sum()
@@ -340,7 +340,7 @@ def zipf(n: int, k: int, exponent: float, seed: int) -> Crowd:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Losses:
+class SquaredErrors:
     """`predicted` contains the exact expectations of the squared errors; `shares` below the threshold are 0."""
 
     top: float
@@ -351,7 +351,7 @@ class Losses:
     shares: npt.NDArray[np.float64]
 
 
-def losses(people: Crowd, randomizer: Mechanism, seed: int) -> Losses:
+def losses(people: SampledPeople, randomizer: Mechanism, seed: int) -> SquaredErrors:
     protocol = Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=people.values.size)
     # Counting ignores the order of reports, so no shuffle is needed here.
     estimated = estimate(protocol.collect(people.values, rng=reproducible(seed)), protocol=protocol)
@@ -361,7 +361,7 @@ def losses(people: Crowd, randomizer: Mechanism, seed: int) -> Losses:
     shares, top = people.shares, people.top
     wrong, wrong_kept = (estimated.frequencies - shares) ** 2, (thresholded - shares) ** 2
     variance = estimated.variance_intercept + estimated.variance_slope * shares
-    return Losses(
+    return SquaredErrors(
         top=float(wrong[top].sum()),
         every=float(wrong.sum()),
         top_kept=float(wrong_kept[top].sum()),

@@ -13,7 +13,15 @@ from hushuffle_papers.base import Request, chart, claim, said, study, target
 from hushuffle_papers.murakami2021 import datasets
 from hushuffle_papers.murakami2021 import sources as estimates
 from hushuffle_papers.murakami2021.datasets import DATA, ORIGINALS, SCORED, Events, Matcher, Used
-from hushuffle_papers.murakami2021.sources import LIKELIHOOD, PER_EVENT, Measured, Source, below, decided, matched
+from hushuffle_papers.murakami2021.sources import (
+    LIKELIHOOD,
+    PER_EVENT,
+    MeasuredDivergence,
+    Source,
+    below,
+    decided,
+    matched,
+)
 
 _SENT: Final = (1, 2, 3, 4, 5)
 _THREE: Final = 3
@@ -84,8 +92,8 @@ def _all_known(places: Events, movies: Events) -> tuple[list[Source], list[Sourc
 
 
 def _maximum_claims(
-    by_label: dict[str, Measured],
-    lines: dict[str, list[Measured]],
+    by_label: dict[str, MeasuredDivergence],
+    lines: dict[str, list[MeasuredDivergence]],
     places: Events,
     movies: Events,
     scores: Sequence[Matcher],
@@ -152,7 +160,7 @@ def _maximum_claims(
     )
 
 
-def _maximum_answers(by_label: dict[str, Measured]) -> tuple[str, ...]:
+def _maximum_answers(by_label: dict[str, MeasuredDivergence]) -> tuple[str, ...]:
     by_counts = {how: by_label[f"check-ins, all, {how}"].counts for how in _RULES}
     return (
         "Merging scores into cells can only lower D. The estimate from these merged counts is for whole traces of "
@@ -168,7 +176,7 @@ def later(places: int | None, movies: int | None) -> bool:
     return places is not None and (movies is None or movies > places)
 
 
-def _trends(measured: Sequence[Measured]) -> Chart:
+def _trends(measured: Sequence[MeasuredDivergence]) -> Chart:
     return chart(
         "people",
         "The estimate as people are added",
@@ -215,7 +223,7 @@ def compared(request: Request) -> Report:
     )
 
 
-def _ranked(order: Sequence[Measured]) -> str:
+def _ranked(order: Sequence[MeasuredDivergence]) -> str:
     """Return whether the equal error rates rank the sources in this order, by decreasing bits, too."""
     by_error = sorted(order, key=lambda one: one.equal_error)
     if [one.label for one in by_error] == [one.label for one in order]:
@@ -279,7 +287,12 @@ _NOISE: Final = " A divergence is never negative: an estimate below 0 is the err
 
 
 def _grows(
-    by_label: dict[str, Measured], name: str, events: Events, how: str, both: Sequence[Used], scores: Sequence[Matcher]
+    by_label: dict[str, MeasuredDivergence],
+    name: str,
+    events: Events,
+    how: str,
+    both: Sequence[Used],
+    scores: Sequence[Matcher],
 ) -> tuple[Claim, Claim]:
     sizes = events.known
     steps = [by_label[f"{name}, {known} known, {how}"] for known in sizes]
@@ -323,7 +336,7 @@ def _grows(
     )
 
 
-def _score_matters(by_label: dict[str, Measured], most: int) -> str:
+def _score_matters(by_label: dict[str, MeasuredDivergence], most: int) -> str:
     raw, mean = (by_label[f"check-ins, {most} known, {how}"] for how in _RULES)
     return (
         "What the paper does not say: on traces of unequal length the likelihood is mostly a measure of length. With "

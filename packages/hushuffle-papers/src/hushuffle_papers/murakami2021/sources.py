@@ -144,7 +144,7 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredDivergence:
     """`bits` is the estimate of D(f_G || f_I); `counts` is from merged cells, which can only lower D.
 
     `interval` has no upper bound if the estimate still changes with n.
@@ -170,18 +170,18 @@ class Measured:
         return math.isinf(self.interval.upper)
 
 
-def measure(sources: Sequence[Source], request: Request) -> list[Measured]:
+def measure(sources: Sequence[Source], request: Request) -> list[MeasuredDivergence]:
     """Return the measurements of each source; `trend` ends at the number of people of the smallest source."""
     people = min(source.n for source in sources)
     each = request.each(sources, "divergence of scores, {.label}")
     return [_measure(source, people, request.seed) for source in each]
 
 
-def _measure(source: Source, people: int, seed: int) -> Measured:
+def _measure(source: Source, people: int, seed: int) -> MeasuredDivergence:
     scores, resolution = source.scores, source.resolution
     sizes = tuple(people >> step for step in reversed(range(_SIZES)))
     genuine, impostor = linkage.genuine_scores(scores), linkage.impostor_scores(scores)
-    return Measured(
+    return MeasuredDivergence(
         label=source.label,
         n=source.n,
         trend=pse.matrix_trend(scores, sizes, resolution=resolution, seed=seed),
@@ -200,9 +200,9 @@ def matched(label: str, scene: linkage.Scene, *, per_event: bool = False) -> Sou
     return Source(label=label, scores=scores, resolution=_NATS)
 
 
-def table(found: Sequence[Measured], *, key: str, title: str) -> Table:
+def table(found: Sequence[MeasuredDivergence], *, key: str, title: str) -> Table:
     people = found[0].trend.sizes[-1]
-    columns: dict[str, Callable[[Measured], Cell]] = {
+    columns: dict[str, Callable[[MeasuredDivergence], Cell]] = {
         "what is sent": lambda each: each.label,
         "people": lambda each: each.n,
         "log2 people": lambda each: float(np.log2(each.n)),
@@ -225,7 +225,7 @@ def table(found: Sequence[Measured], *, key: str, title: str) -> Table:
     )
 
 
-def unsettled(found: Sequence[Measured]) -> tuple[Warned, ...]:
+def unsettled(found: Sequence[MeasuredDivergence]) -> tuple[Warned, ...]:
     moving = sum(one.moving for one in found)
     if not moving:
         return ()
@@ -268,7 +268,7 @@ def decided(
     )
 
 
-def below(found: Sequence[Measured], others: Sequence[Measured]) -> bool:
+def below(found: Sequence[MeasuredDivergence], others: Sequence[MeasuredDivergence]) -> bool:
     """Return whether all of `found` are below all of `others`, by their confidence intervals."""
     return max(one.interval.upper for one in found) < min(one.interval.lower for one in others)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.settings import Table as Keys
+from hushuffle.mechanisms.settings import SettingsTable as Keys
 from hushuffle.model import Bound, Cell, Histogram, NumberGrid, Table
 
 # ruff: noqa: ARG002 - the defaults, which other kinds replace, use no argument

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from hushuffle.answers.base import Answer, Estimated, Fakes, error_facts
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.settings import Setting
-from hushuffle.mechanisms.settings import Table as Keys
+from hushuffle.mechanisms.settings import SettingsTable as Keys
 from hushuffle.model import Cell, Histogram, NumberGrid, Table, number
 from hushuffle.model.number_grid import LARGEST
 

@@ -12,7 +12,7 @@ from hushuffle import _checks
 from hushuffle.answers.base import Answer, Estimated, Fakes, error_facts
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.settings import Setting
-from hushuffle.mechanisms.settings import Table as Keys
+from hushuffle.mechanisms.settings import SettingsTable as Keys
 from hushuffle.model import Cell, Histogram, Table, number
 from hushuffle.tables.labels import NumberConditions
 

@@ -20,9 +20,6 @@ from hushuffle.questions.dp.calibration import MOST_PEOPLE
 _NEAREST: Final = 2
 """Changes of settings are tried for this number of deployments, those that miss the targets least."""
 
-_USEFUL: Final = 0.25
-"""Estimated shares with a larger standard error are useless: no suggested change of targets allows a larger error."""
-
 _RELAXED: Final = ("epsilon", "local_epsilon", "guessing", "reidentification")
 
 
@@ -45,17 +42,17 @@ def advise(wishes: Wishes, missed: Sequence[Miss]) -> Iterator[Advice]:
         for miss in tried:
             try:
                 advice = change(wishes, miss)
-            except (UnsupportedProtocolError, InvalidInputError, NumericalError):
+            except (SpecificationError, UnsupportedProtocolError, InvalidInputError, NumericalError):
                 continue
             if advice is not None:
                 changes.append(advice)
                 break
-    yield from sorted(changes, key=partial(_factor, wishes.tables))
+    yield from sorted(changes, key=partial(factor, wishes.tables))
     # Deployments that need the fewest messages come first.
     yield from [_more_messages(wishes, miss) for miss in missed if miss.over == "messages"][:1]
 
 
-def _factor(wanted: Mapping[str, Any], advice: Advice) -> float:
+def factor(wanted: Mapping[str, Any], advice: Advice) -> float:
     """Return the largest factor by which an advice changes a target or the number of people; inf: no target is left."""
     tables = tomllib.loads(advice.wishes)
     factors = [tables["targets"].get(key, math.inf) / limit for key, limit in wanted["targets"].items()]
@@ -67,11 +64,8 @@ def _memoized(wishes: Wishes, miss: Miss) -> Advice | None:
     tables = wishes.tables
     if tables.get("rounds", 1) == 1 or tables.get("memoised") or "reports_per_person" in tables["population"]:
         return None
-    try:
-        changed = replace(wishes, tables={**tables, "memoised": True, "changes": 0})
-        return _checked(changed, miss.search, "memoised = true and changes = 0 (values that never change are rare)")
-    except SpecificationError:
-        return None
+    changed = replace(wishes, tables={**tables, "memoised": True, "changes": 0})
+    return _checked(changed, miss.search, "memoised = true and changes = 0 (values that never change are rare)")
 
 
 def _less_private(wishes: Wishes, miss: Miss) -> Advice | None:
@@ -84,9 +78,7 @@ def _less_private(wishes: Wishes, miss: Miss) -> Advice | None:
     allowed = {one.key: rounded(one.got.upper, up=True) for one in given.unmet if one.got is not None}
     # A local epsilon above the largest value that a file may contain protects nothing: the target is dropped.
     dropped = "local_epsilon" if allowed.get("local_epsilon", 0.0) > LARGEST_EPSILON else ""
-    words = " and ".join(
-        f"no targets.{key}" if key == dropped else f"targets.{key} = {value:g}" for key, value in allowed.items()
-    )
+    words = " and ".join(wishes.changed(key, math.inf if key == dropped else value) for key, value in allowed.items())
     allowed = {key: value for key, value in allowed.items() if key != dropped}
     return _checked(_asking(wishes, allowed, without=dropped), miss.search, words)
 
@@ -102,9 +94,9 @@ def _less_accurate(wishes: Wishes, miss: Miss) -> Advice | None:
     if not isinstance(candidate, Candidate):
         return None
     error = rounded(candidate.point.standard_error, up=True)
-    if not 0 < error <= max(_USEFUL, wishes.tables["targets"]["standard_error"]):
+    if not 0 < error <= max(wishes.most_error, wishes.tables["targets"]["standard_error"]):
         return None
-    return _checked(_asking(wishes, {"standard_error": error}), miss.search, f"targets.standard_error = {error:g}")
+    return _checked(_asking(wishes, {"standard_error": error}), miss.search, wishes.changed("standard_error", error))
 
 
 def _more_people(wishes: Wishes, miss: Miss) -> Advice | None:

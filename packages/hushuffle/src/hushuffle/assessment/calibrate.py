@@ -12,7 +12,7 @@ from hushuffle.assessment import findings
 from hushuffle.assessment.exposure import Column, Exposure
 from hushuffle.assessment.targets import GUESSES, Choice, Point
 from hushuffle.assessment.targets import targets as held_targets
-from hushuffle.assessment.trials import LEAST, error_of, least_accurate
+from hushuffle.assessment.trials import LEAST, error_of, error_with, least_accurate
 from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Progress, Target, silent
@@ -280,7 +280,7 @@ def _binding(specification: Specification, protocol: Protocol, exposure: Exposur
 
 def _least(protocol: Protocol, wanted: float) -> float | None:
     """Return the smallest local epsilon whose standard error is at most `wanted`, rounded up; None if there is none."""
-    least = least_accurate(partial(with_local_epsilon, protocol), wanted)
+    least = least_accurate(partial(error_with, partial(with_local_epsilon, protocol)), wanted)
     return None if least is None else least * (1 + 1e-12)
 
 

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Final
 
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.targets import Point, Proposal
-from hushuffle.errors import InvalidInputError, NumericalError
+from hushuffle.errors import InvalidInputError, NumericalError, SpecificationError
 from hushuffle.model import Bound, Population, Table, Target, number
 
 _DIGITS: Final = 4
-
+UNIFORM: Final[Mapping[str, Any]] = {"kind": "uniform"}
 APART: Final = "This shuffler does not support the reports of this mechanism."
 
 _BEHIND: Final = {
@@ -25,6 +25,11 @@ _BEHIND: Final = {
     "scrambler": "a scrambler",
     "augmented": "an augmented shuffle",
 }
+
+
+def of_key(key: str, value: float) -> str:
+    """Return a changed target in the words of a file; infinity: the target is left out."""
+    return f"no targets.{key}" if math.isinf(value) else f"targets.{key} = {value:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +106,9 @@ class Wishes(ABC):
 
     The limits are a person's average number of messages and of bits, and the number of a shuffler's dummies. Only an
     `honest` share of the people is assumed to send additional messages. `shufflers` are the tables of those to try, and
-    `written` is the one of the file, whose settings are kept (None: the file has no such shuffler).
+    `written` is the one of the file, whose settings are kept (None: the file has no such shuffler). A local epsilon
+    that meets an accuracy target has this number of `digits`. No suggested change allows a larger error than
+    `most_error`, and `changed` names the target that a change concerns, with its new limit.
     """
 
     tables: Mapping[str, Any]
@@ -114,8 +121,11 @@ class Wishes(ABC):
     most_bits: float = math.inf
     most_dummies: int = 0
     honest: float = 1.0
-    shufflers: tuple[Mapping[str, Any], ...] = ({"kind": "uniform"},)
+    shufflers: tuple[Mapping[str, Any], ...] = (UNIFORM,)
     written: Mapping[str, Any] | None = None
+    digits: int = _DIGITS
+    most_error: float = 0.25
+    changed: Callable[[str, float], str] = of_key
 
     error_name: ClassVar[str] = "standard error"
     """The name of the error by which candidates are compared."""
@@ -136,13 +146,13 @@ class Wishes(ABC):
 
     @property
     @abstractmethod
-    def targets(self) -> Any:
-        """The section [targets] of the file."""
+    def whole(self) -> Any:
+        """The specification of the file, with an arbitrary mechanism and shuffler if it leaves them open."""
 
     @property
-    @abstractmethod
-    def title(self) -> str | None:
-        """The title in the file."""
+    def targets(self) -> Any:
+        """The section [targets] of the file."""
+        return self.whole.targets
 
     @property
     @abstractmethod
@@ -229,10 +239,10 @@ class Search(ABC):
         if result.messages > allowed.most_messages:
             sent = number(result.messages, up=True)
             reason = f"It needs {sent} messages per person; the limit most_messages is {allowed.most_messages:g}."
-            return Miss(search=self, reason=reason, candidate=result, over="messages")
+            return self.miss(reason, candidate=result, over="messages")
         if result.bits > allowed.most_bits:
             reason = f"It needs {number(result.bits, up=True)} bits per person; most_bits is {allowed.most_bits:g}."
-            return Miss(search=self, reason=reason, candidate=result, over="bits")
+            return self.miss(reason, candidate=result, over="bits")
         return result
 
     @abstractmethod
@@ -247,6 +257,10 @@ class Search(ABC):
         """Return the comparison of fresh and memoized reports of several rounds; () if there is none."""
         return ()
 
+    def miss(self, reason: str, **facts: Any) -> Miss:
+        """Return that this search misses the targets, with the reason."""
+        return Miss(search=self, reason=reason, **facts)
+
     def judged(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Candidate | Miss:
         """Return the deployment with this local epsilon, or a `Miss` if it does not meet the targets."""
         candidate = self.candidate(local, shuffler)
@@ -254,7 +268,7 @@ class Search(ABC):
             return candidate
         unmet = " ".join(target.sentence for target in candidate.unmet)
         reason = f"With {candidate.shuffler}: {unmet}" if shuffler else f"With local epsilon {local:g}: {unmet}"
-        return Miss(search=self, reason=reason, local=local, candidate=candidate)
+        return self.miss(reason, local=local, candidate=candidate)
 
 
 def fit(proposed: Iterable[Search]) -> tuple[list[Search], list[Miss]]:
@@ -272,15 +286,21 @@ def with_dummies(search: Search, dummies: int) -> Search:
     return replace(search, shuffler={"kind": "scrambler", "dummies": dummies})
 
 
+def reasons(error: SpecificationError) -> str:
+    """Return the problems of a specification as sentences, without those of its shuffler."""
+    problems = [problem for problem in error.problems if not problem.key.startswith("shuffler")]
+    return " ".join(f"{problem.key} {problem.rule}, got {problem.value}." for problem in problems)
+
+
 def apart(error: Exception) -> str:
     """Return the message of an error as a plain sentence."""
     misfit = isinstance(error, InvalidInputError) and error.problem.key == "shuffler"
     return APART if misfit else str(error)
 
 
-def rounded(value: float, *, up: bool) -> float:
-    """Return `value` with four significant digits, rounded up if `up`, else down."""
-    return float(number(value, up=up, digits=_DIGITS).replace(",", ""))
+def rounded(value: float, *, up: bool, digits: int = _DIGITS) -> float:
+    """Return `value` with this number of significant digits, rounded up if `up`, else down."""
+    return float(number(value, up=up, digits=digits).replace(",", ""))
 
 
 def no_error(error: Callable[[], float]) -> float:

@@ -15,11 +15,13 @@ from hushuffle.assessment.scenarios import scenarios
 from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import GUESSES, Choice, strongest, targets
 from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Cell, Citation, Finding, Population, Progress, Report, Table, Utility, Warned, silent
 from hushuffle.model.pictures import Chart, PointMap
 from hushuffle.model.report import software
 from hushuffle.model.statement import Scenario, Statement, Target
 from hushuffle.specification import Collection, Specification
+from hushuffle.specification.mixed import MixedSpecification
 from hushuffle.specification.sums import SumSpecification
 
 NO_FIGURE: Final = "no figure"
@@ -106,7 +108,9 @@ class Deployment(ABC):
 
     chapters: ClassVar[Sequence[Chapter[Any]]]
 
-    def __init__(self, file: Specification | Collection | SumSpecification, heading: str, folder: Path) -> None:
+    def __init__(
+        self, file: Specification | Collection | SumSpecification | MixedSpecification, heading: str, folder: Path
+    ) -> None:
         self.plain: Final = file.plain
         self.title: Final = file.title or heading
         self.folder: Final = folder
@@ -236,7 +240,7 @@ class Collected(Deployment):
         draft.statement = statement(
             whole,
             population=population,
-            reveals=self.protocols[0].shuffler.reveals,
+            reveals=self.protocols[0].shuffler.reveals if self.protocols else Reveals.MULTISET,
             findings=draft.findings,
             unanswered=unanswered,
             scenarios=draft.scenarios,

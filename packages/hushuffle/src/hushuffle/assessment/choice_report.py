@@ -26,12 +26,11 @@ def choice_report(choices: Choices) -> Report:
     '8 deployments meet all targets, and 5 of them are Pareto-optimal'
     """
     population = choices.population
-    rounds = f", {choices.rounds:,} rounds with {choices.reports}" if choices.rounds > 1 else ""
     tables = [_met(choices)] if choices.rows else []
     return Report(
         title=choices.title,
         key="choice",
-        question=f"{population.n:,} people, {choices.wishes.about(population)}{rounds}. {choices.asked}",
+        question=f"{population.n:,} people, {choices.wishes.about(population)}{choices.again}. {choices.asked}",
         answers=tuple(_answers(choices)),
         tables=(*tables, *choices.repeated, *([_missed(choices.missed)] if choices.missed else [])),
         software=software("polars"),

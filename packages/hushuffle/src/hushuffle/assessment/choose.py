@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from hushuffle import _checks
 from hushuffle.assessment.advice import Advice, advise
-from hushuffle.assessment.candidates import Candidate, Miss, Search, Wishes, apart, with_dummies
+from hushuffle.assessment.candidates import UNIFORM, Candidate, Miss, Search, Wishes, apart, with_dummies
 from hushuffle.assessment.column_candidates import CollectionWishes
-from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.message_candidates import AnswerWishes
 from hushuffle.assessment.number_candidates import NumberWishes, SumWishes
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
@@ -58,6 +57,11 @@ class Choices:
     rounds: int = 1
     reports: str = ""
     repeated: tuple[Table, ...] = ()
+
+    @property
+    def again(self) -> str:
+        """The rounds and their reports, as the end of a sentence; "" for one round."""
+        return f", {self.rounds:,} rounds with {self.reports}" if self.rounds > 1 else ""
 
     def _repr_html_(self) -> str:
         if not self.rows:
@@ -138,9 +142,7 @@ def choose(
         _checks.reject("most_messages", "1 or more", most_messages, "The report is a message.")
     _checks.positive("most_bits", most_bits, allow_infinite=True)
     _checks.probability("honest", honest, low_open=True)
-    tell = progress or silent
     tables, folder, file = _read(wishes, base_folder)
-    tell("counting people", 0.0)
     _refuse(tables, file)
     shufflers, written = _shufflers(tables, secure_aggregation=secure_aggregation)
     kind = _kind(tables)
@@ -158,24 +160,35 @@ def choose(
     if all(getattr(request.targets, key, None) is None for key in _ASKED):
         hint = "For example standard_error = 0.01, or epsilon = 0.5."
         unfit("targets", f"must set at least one of {', '.join(_ASKED)}", "none of them", hint, where=request.file)
+    choices = chosen(request, progress=progress)
+    return replace(choices, advice=() if choices.rows else tuple(advise(choices.wishes, choices.missed)))
+
+
+def chosen(
+    request: Wishes, *, among: Callable[[Search], bool] = lambda _: True, progress: Progress | None = None
+) -> Choices:
+    """Return the deployments that meet a request, and the reasons why others do not, without advice.
+
+    Only searches `among` those of the request are run.
+    """
+    tell = progress or silent
+    tell("counting people", 0.0)
     request, population = request.read()
     _refuse_hopeless(request)
-    tried, missed = _tried(request, tell)
+    tried, missed = _tried(request, among, tell)
     order = _CENTRAL if request.wanted is not None else request.error_name
     rows, exposure = _ranked(tried, by_error=request.wanted is None), request.exposure
     tell("what would have to change", 0.9)
-    nearest = sorted(missed, key=lambda miss: miss.lack)
     return Choices(
-        title=request.title or "A choice of deployments",
+        title=request.whole.title or "A choice of deployments",
         population=population,
         wishes=request,
         order=order,
         asked=_asked(request),
         rows=rows,
-        missed=tuple(nearest),
-        advice=() if rows else tuple(advise(request, nearest)),
+        missed=tuple(sorted(missed, key=lambda miss: miss.lack)),
         rounds=exposure.rounds,
-        reports=_reports(exposure),
+        reports=exposure.drawn,
         repeated=rows[0].search.repeated(rows[0]) if rows else (),
     )
 
@@ -199,17 +212,8 @@ def _shufflers(
         secure_aggregation = kind == _SUMS
     sums = section if settled and kind == _SUMS else {"kind": _SUMS}
     written = section if settled and kind in _KEPT else None
-    plain = ({"kind": "uniform"}, *([sums] if secure_aggregation else []), {"kind": "none"})
+    plain = (UNIFORM, *([sums] if secure_aggregation else []), {"kind": "none"})
     return (*plain, *([] if written is None else [written])), written
-
-
-def _reports(exposure: Exposure) -> str:
-    """Return in words whether reports are fresh in every round or memoized; "" for one round."""
-    if exposure.rounds == 1:
-        return ""
-    if exposure.memoised:
-        return f"memoized reports, for people whose value {exposure.stays}"
-    return "fresh reports in every round"
 
 
 def _read(
@@ -265,9 +269,10 @@ def _asked(request: Wishes) -> str:
     return f"Targets: {'; '.join(words.format(limit) for limit, words in limits if limit is not None)}."
 
 
-def _tried(wishes: Wishes, tell: Progress) -> tuple[list[Candidate], list[Miss]]:
+def _tried(wishes: Wishes, among: Callable[[Search], bool], tell: Progress) -> tuple[list[Candidate], list[Miss]]:
     """Return all deployments that meet the targets, and all misses."""
-    waiting, missed = wishes.searches()
+    searches, misfits = wishes.searches()
+    waiting, missed = [*filter(among, searches)], [miss for miss in misfits if among(miss.search)]
     rows: list[Candidate] = []
     for place, search in enumerate(waiting):
         tell(search.name, 0.9 * place / len(waiting))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 import tomli_w
 
 from hushuffle.assessment import findings
-from hushuffle.assessment.candidates import Candidate, Miss, Search, Wishes, fit, rounded
+from hushuffle.assessment.candidates import UNIFORM, Candidate, Miss, Search, Wishes, fit, rounded
 from hushuffle.assessment.columns import all_central, guarantees
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.message_candidates import AnswerWishes
@@ -53,8 +53,7 @@ class CollectionWishes(Wishes):
 
     @cached_property
     def whole(self) -> Collection:
-        """The columns with an arbitrary mechanism and shuffler."""
-        return self.collection([_RESPONSE] * len(tables_in(self.tables, "columns")), {"kind": "uniform"})
+        return self.collection([_RESPONSE] * len(tables_in(self.tables, "columns")), UNIFORM)
 
     def text(self, randomizers: Sequence[Mapping[str, Any]], shuffler: Mapping[str, Any]) -> str:
         """Return the complete specification with these randomizers and this shuffler, as TOML."""
@@ -85,7 +84,7 @@ class CollectionWishes(Wishes):
         plain = [column.plain() for column in self.whole.columns.values()]
         alone = [{key: tables[key] for key in tables if key not in ("randomizer", "shuffler")} for tables in plain]
         return tuple(
-            AnswerWishes(tables=tables, n=n, k=k, people=n, file=self.file, folder=self.folder, honest=self.honest)
+            AnswerWishes(tables=tables, n=n, k=k, people=n, file=self.file, folder=self.folder, digits=self.digits)
             for tables, (n, k) in zip(alone, self.sizes, strict=True)
         )
 
@@ -99,10 +98,6 @@ class CollectionWishes(Wishes):
     @property
     def targets(self) -> Any:
         return self.whole.whole.targets
-
-    @property
-    def title(self) -> str | None:
-        return self.whole.title
 
     @property
     def exposure(self) -> Exposure:
@@ -160,7 +155,8 @@ class CollectionSearch(NoiseSearch):
 
     def locals(self, local: float) -> list[float]:
         """Return the local epsilon of each column if `local` is the largest."""
-        return [rounded(weight * local * (1 + _HAIR), up=False) for weight in self._weights]
+        digits = self.wishes.digits
+        return [rounded(weight * local * (1 + _HAIR), up=False, digits=digits) for weight in self._weights]
 
     @property
     def reports(self) -> float:

@@ -72,7 +72,89 @@ class SeveralColumns(Collected):
         return SeveralColumns(replace(self.collection, columns=columns), self.folder)
 
     def calibrate(self, progress: Progress | None = None) -> Choice:
-        return calibrate_columns(self.collection, base_folder=self.folder, progress=progress)
+        """Return the largest common factor for all local epsilons with which the columns together meet targets.epsilon.
+
+        The ratios between the columns' local epsilons do not change. For a column that must be more accurate than
+        others, write a larger epsilon into the file. Values in the data are not used.
+
+        Raises:
+            SpecificationError: targets.epsilon is missing, no noise meets it, or a column has no finite epsilon.
+            DataError, MissingDependencyError: the data cannot be used.
+
+        Source: docs/theory/composition.md, Theorem 3.
+        """
+        tell, collection, epsilon = progress or silent, self.collection, self.collection.epsilon
+        if epsilon is None:
+            hint = "Write the largest acceptable central epsilon of all columns, for example epsilon = 0.5."
+            unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
+        tell("counting people", 0.0)
+        written = {}
+        for name, column in self.columns.items():
+            written[name] = protocol = column.protocol
+            if protocol.randomizer.chosen_epsilon is None or math.isinf(protocol.randomizer.local_epsilon):
+                unsupported(f"Column {name} has no finite local epsilon, so its noise cannot be scaled.")
+        tell("looking for the least noise", 0.1)
+        own = [protocol.randomizer.local_epsilon for protocol in written.values()]
+        noise = Parameter(
+            name="factor",
+            apply=lambda factor: list(_scaled(written, factor).values()),
+            start=1.0,
+            easiest=trials.LEAST / min(own),
+            hardest=LARGEST_LOCAL / max(own),
+            stride=2,
+        )
+        private = Requirement[list[Protocol]](figure=lambda scaled: all_central(collection, scaled), limit=epsilon)
+        solution = solve(noise, private, tell=tell)
+        if solution is None:
+            rule = "must be a value that some amount of noise achieves"
+            unfit("targets.epsilon", rule, "less than any", "Allow a larger one.")
+        binding, factor = "epsilon", solution.value
+        limit, local = (
+            collection.whole.targets.local_epsilon,
+            guarantees(collection, list(written.values()), central=None),
+        )
+        if limit is not None and limit < factor * local[-1].bound.upper:
+            # The implemented local epsilon is rounded up.
+            binding, factor = "local_epsilon", limit / local[-1].bound.upper * (1 - 1e-12)
+        chosen = _scaled(written, factor)
+        tell("comparing", 0.9)
+        central = all_central(collection, list(chosen.values()))
+        points = tuple(
+            Point(
+                settings={
+                    "name": name,
+                    "written_local_epsilon": written[name].randomizer.local_epsilon,
+                    "local_epsilon": protocol.randomizer.local_epsilon,
+                },
+                central=dp.compose([(protocol, collection.rounds)], delta=collection.delta),
+                standard_error=trials.error_of(protocol),
+                protocol=protocol,
+            )
+            for name, protocol in chosen.items()
+        )
+        error, people = max(point.standard_error for point in points), max(protocol.n for protocol in chosen.values())
+        tell("done", 1.0)
+        return Choice(
+            kind="columns",
+            title=collection.title or "Calibration of several columns",
+            epsilon=epsilon,
+            delta=collection.delta,
+            rounds=collection.rounds,
+            private=Point(settings={"factor": factor}, central=central, standard_error=error),
+            columns=points,
+            binding=binding,
+            population=Population(
+                n=people, labels=tuple(chosen), source=collection.data or "no data", label_of="column"
+            ),
+            targets=targets(
+                collection.whole,
+                people=people,
+                findings=guarantees(collection, list(chosen.values()), central=central),
+                unanswered=(),
+                error=Bound.exact(error, unit=""),
+                alone=False,
+            ),
+        )
 
     def smallest_batch(self) -> SmallestBatch:
         """Return the smallest batch in which all columns together meet targets.epsilon."""
@@ -261,90 +343,6 @@ def _local(collection: Collection, protocols: list[Protocol]) -> Finding:
         sentence=sentence,
         bound=Bound.exact(total, unit="nats"),
         proof="sum of the local epsilons, computed from the implemented integer thresholds and rounded up",
-    )
-
-
-def calibrate_columns(
-    collection: Collection, *, base_folder: Path = Path(), progress: Progress | None = None
-) -> Choice:
-    """Return the largest common factor for all local epsilons with which the columns together meet targets.epsilon.
-
-    The ratios between the columns' local epsilons do not change. For a column that must be more accurate than others,
-    write a larger epsilon into the file. Values in the data are not used.
-
-    Raises:
-        SpecificationError: targets.epsilon is missing, no noise meets it, or a column has no finite epsilon.
-        DataError, MissingDependencyError: the data cannot be used.
-
-    Source: docs/theory/composition.md, Theorem 3.
-    """
-    tell = progress or silent
-    epsilon = collection.epsilon
-    if epsilon is None:
-        hint = "Write the largest acceptable central epsilon of all columns, for example epsilon = 0.5."
-        unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
-    tell("counting people", 0.0)
-    written = {}
-    for name, column in SeveralColumns(collection, base_folder).columns.items():
-        written[name] = protocol = column.protocol
-        if protocol.randomizer.chosen_epsilon is None or math.isinf(protocol.randomizer.local_epsilon):
-            unsupported(f"Column {name} has no finite local epsilon, so its noise cannot be scaled.")
-    tell("looking for the least noise", 0.1)
-    own = [protocol.randomizer.local_epsilon for protocol in written.values()]
-    noise = Parameter(
-        name="factor",
-        apply=lambda factor: list(_scaled(written, factor).values()),
-        start=1.0,
-        easiest=trials.LEAST / min(own),
-        hardest=LARGEST_LOCAL / max(own),
-        stride=2,
-    )
-    private = Requirement[list[Protocol]](figure=lambda scaled: all_central(collection, scaled), limit=epsilon)
-    solution = solve(noise, private, tell=tell)
-    if solution is None:
-        rule = "must be a value that some amount of noise achieves"
-        unfit("targets.epsilon", rule, "less than any", "Allow a larger one.")
-    binding, factor = "epsilon", solution.value
-    limit, local = collection.whole.targets.local_epsilon, guarantees(collection, list(written.values()), central=None)
-    if limit is not None and limit < factor * local[-1].bound.upper:
-        # The implemented local epsilon is rounded up.
-        binding, factor = "local_epsilon", limit / local[-1].bound.upper * (1 - 1e-12)
-    chosen = _scaled(written, factor)
-    tell("comparing", 0.9)
-    central = all_central(collection, list(chosen.values()))
-    points = tuple(
-        Point(
-            settings={
-                "name": name,
-                "written_local_epsilon": written[name].randomizer.local_epsilon,
-                "local_epsilon": protocol.randomizer.local_epsilon,
-            },
-            central=dp.compose([(protocol, collection.rounds)], delta=collection.delta),
-            standard_error=trials.error_of(protocol),
-            protocol=protocol,
-        )
-        for name, protocol in chosen.items()
-    )
-    error, people = max(point.standard_error for point in points), max(protocol.n for protocol in chosen.values())
-    tell("done", 1.0)
-    return Choice(
-        kind="columns",
-        title=collection.title or "Calibration of several columns",
-        epsilon=epsilon,
-        delta=collection.delta,
-        rounds=collection.rounds,
-        private=Point(settings={"factor": factor}, central=central, standard_error=error),
-        columns=points,
-        binding=binding,
-        population=Population(n=people, labels=tuple(chosen), source=collection.data or "no data", label_of="column"),
-        targets=targets(
-            collection.whole,
-            people=people,
-            findings=guarantees(collection, list(chosen.values()), central=central),
-            unanswered=(),
-            error=Bound.exact(error, unit=""),
-            alone=False,
-        ),
     )
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from hushuffle import _checks
 from hushuffle.model import Progress, Report
 from hushuffle.specification import ReachPopulation, Specification
+from hushuffle.specification.mixed import MixedSpecification, is_mixed, load_deployment, parse_mixed
 from hushuffle.specification.reading import Collection, parse_collection, text_of
-from hushuffle.specification.sums import SumSpecification, is_sum, load_deployment, parse_sum
+from hushuffle.specification.sums import SumSpecification, is_sum, parse_sum
 
 if TYPE_CHECKING:
     from hushuffle.assessment.chapters import Deployment
 
-AnyDeployment = Specification | Collection | SumSpecification
+AnyDeployment = Collection | Specification | SumSpecification | MixedSpecification
 
 
 def deployment_of(parsed: AnyDeployment, folder: Path) -> Deployment:
@@ -26,6 +27,10 @@ def deployment_of(parsed: AnyDeployment, folder: Path) -> Deployment:
         from hushuffle.assessment.total import Total
 
         return Total(parsed, folder)
+    if isinstance(parsed, MixedSpecification):
+        from hushuffle.assessment.mixed import MixedGroups
+
+        return MixedGroups(parsed, folder)
     if isinstance(parsed, Collection) and parsed.several:
         from hushuffle.assessment.columns import SeveralColumns
 
@@ -85,7 +90,9 @@ def assess(
         text = text_of("deployment", deployment)
         if is_sum(text):
             deployment = parse_sum(text, file="deployment")
+        elif is_mixed(text):
+            deployment = parse_mixed(text, file="deployment", base_folder=folder)
         else:
             deployment = parse_collection(text, file="deployment", base_folder=folder)
-    _checks.of_type("deployment", deployment, Collection, Specification, SumSpecification, str, Mapping)
+    _checks.of_type("deployment", deployment, *get_args(AnyDeployment), str, Mapping)
     return deployment_of(deployment, folder).assess(progress)

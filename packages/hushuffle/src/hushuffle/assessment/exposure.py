@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.question import Question
 from hushuffle.curves.search import solve, trail
+from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.model import Bound, number
@@ -28,27 +29,24 @@ from hushuffle.specification.order_setup import coins
 class Exposure:
     """The number of reports of one person: at most `reports` in each of `rounds` rounds, all with fresh randomness.
 
-    `memoised`: reports are not fresh. A person has one memoized report for each of at most `values` values, and sends
-    the report of the current value in every round; the value changes at most `changes` times.
-
     >>> print(Exposure(reports=5, rounds=12).words)
     all 12 rounds, with up to 5 reports of each person in each
-    >>> print(Exposure(rounds=12, memoised=True, changes=1).words)
-    all 12 rounds, for people whose value changes once at most
     """
 
     reports: int = 1
     rounds: int = 1
-    memoised: bool = False
     changes: int = 0
     values: int = 1
 
+    memoised: ClassVar[bool] = False
+    """Whether reports are not fresh (`Memoized`)."""
+
     @classmethod
     def of(cls, specification: Specification, *, k: int = sys.maxsize) -> Exposure:
-        return cls(
+        kind = Memoized if specification.memoised else cls
+        return kind(
             reports=specification.population.most,
             rounds=specification.rounds or 1,
-            memoised=specification.memoised is True,
             changes=specification.changes or 0,
             values=specification.reports_kept(k) or 1,
         )
@@ -60,12 +58,12 @@ class Exposure:
     @property
     def total(self) -> int:
         """The largest number of reports of one person that are drawn with fresh randomness."""
-        return self.reports * (self.values if self.drawn_again else self.composed)
+        return self.reports * self.composed
 
     @property
     def drawn_again(self) -> bool:
         """Whether a person has several memoized reports; shuffling does not hide that these reports differ."""
-        return self.memoised and self.changes > 0
+        return False
 
     @property
     def composed(self) -> int:
@@ -73,10 +71,7 @@ class Exposure:
 
         Raises `SpecificationError` if reports are memoized and values may change, since there is no such number.
         """
-        if self.drawn_again:
-            hint = f"A local epsilon of targets.epsilon / {self.total:,} meets the target for any number of people."
-            unfit("changes", "must be 0 for this command", f"{self.changes:,}", hint)
-        return 1 if self.memoised else self.rounds
+        return self.rounds
 
     @property
     def words(self) -> str:
@@ -84,8 +79,6 @@ class Exposure:
         each = f"up to {self.reports:,} reports of each person"
         if self.rounds == 1:
             return each if self.reports > 1 else "one report of each person"
-        if self.memoised:
-            return f"all {self.rounds:,} rounds, for people whose value {self.stays}"
         return f"all {self.rounds:,} rounds{f', with {each} in each' if self.reports > 1 else ''}"
 
     @property
@@ -98,10 +91,46 @@ class Exposure:
     @property
     def condition(self) -> str:
         """The condition on values under which memoized reports have their figures, as the end of a topic, or ""."""
-        if not self.memoised:
-            return ""
-        often = "once" if self.changes == 1 else f"{self.changes:,} times"
-        return f", if no value changes more than {often}" if self.changes else ", if values never change"
+        return ""
+
+    @property
+    def public(self) -> str:
+        """A sentence on facts about a person's value that are public because reports are memoized, or ""."""
+        return ""
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """What respondents read about memoized reports."""
+        return ()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What memoized reports do not protect."""
+        return ()
+
+    def assumed(self, people: int) -> tuple[tuple[str, str], ...]:  # noqa: ARG002 - memoized reports assume more
+        """What is assumed in addition, by the key of an assumption."""
+        return ()
+
+    @property
+    def taking_part(self) -> str:
+        """A verb phrase for the people among whom a report hides."""
+        return "take part"
+
+    @property
+    def answer(self) -> str:
+        """What an adversary guesses from all reports of one person."""
+        return "one of your answers"
+
+    @property
+    def one_round(self) -> Exposure | None:
+        """The exposure in one of several rounds; None: it is that in all rounds."""
+        return replace(self, rounds=1) if self.rounds > 1 else None
+
+    @property
+    def drawn(self) -> str:
+        """How the reports of several rounds are drawn, in words; "" for one round."""
+        return "fresh reports in every round" if self.rounds > 1 else ""
 
     @property
     def seen(self) -> str:
@@ -115,8 +144,6 @@ class Exposure:
         """Subject and verb of a sentence about reports whose sender is known."""
         if self.alone:
             return "Even with your name on it, your report changes"
-        if self.memoised and self.changes == 0:
-            return "Even with your name on it, the report that you send every time changes"
         reports = f"all {self.total:,} {'different ' if self.drawn_again else ''}reports that you may send"
         return f"Even with your name on them, {reports} change"
 
@@ -124,32 +151,120 @@ class Exposure:
         """One round as a protocol or privacy curve for composition; it covers all reports of one person."""
         return protocol if self.reports == 1 else dp.per_person(protocol, reports=self.reports)
 
-    def question(self, protocol: Protocol) -> Question:
+    def question(self, protocol: Protocol | MixedProtocol) -> Question:
         """The question about all reports of one person together."""
-        if self.memoised:
-            return wave_question(protocol, self.rounds, changes=self.values - 1)
         return Question.of(protocol, self.reports, rounds=self.rounds)
 
-    def guarantee(self, protocol: Protocol, *, delta: float) -> tuple[Bound, str]:
+    def guarantee(self, protocol: Protocol | MixedProtocol, *, delta: float) -> tuple[Bound, str]:
         """Central epsilon (nats) of all reports of one person together, and the argument that proves it."""
         question = self.question(protocol)
         curve = solve(question)
         return curve.epsilon(delta), f"{curve.proof}. Theorems: {trail(question)}"
 
-    def epsilon(self, protocol: Protocol, *, delta: float) -> Bound:
+    def epsilon(self, protocol: Protocol | MixedProtocol, *, delta: float) -> Bound:
         """Central epsilon (nats) of all reports of one person together."""
         return self.guarantee(protocol, delta=delta)[0]
 
     def together(self, protocols: Sequence[Protocol], *, delta: float) -> Bound:
         """Central epsilon (nats) of all columns together; memoized reports require a single column."""
-        if self.memoised:
-            return self.epsilon(protocols[0], delta=delta)
         return dp.compose([(self.once(protocol), self.rounds) for protocol in protocols], delta=delta)
 
-    def local(self, protocol: Protocol) -> Bound:
+    def local(self, protocol: Protocol | MixedProtocol) -> Bound:
         """Local epsilon (nats) of all reports of one person, which is the sum over the reports."""
         single = dp.local_epsilon(protocol, reports_per_person=self.reports)
         return Bound.exact(times_upwards(single.upper, self.total // self.reports), unit="nats")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memoized(Exposure):
+    """The reports of one person that are not fresh.
+
+    A person has one memoized report for each of at most `values` values, and sends the report of the current value in
+    every round; the value changes at most `changes` times.
+
+    >>> print(Memoized(rounds=12, changes=1).words)
+    all 12 rounds, for people whose value changes once at most
+    """
+
+    memoised: ClassVar[bool] = True
+
+    @property
+    def total(self) -> int:
+        return self.reports * (self.values if self.drawn_again else 1)
+
+    @property
+    def drawn_again(self) -> bool:
+        return self.changes > 0
+
+    @property
+    def composed(self) -> int:
+        if self.drawn_again:
+            hint = f"A local epsilon of targets.epsilon / {self.total:,} meets the target for any number of people."
+            unfit("changes", "must be 0 for this command", f"{self.changes:,}", hint)
+        return 1
+
+    @property
+    def words(self) -> str:
+        return super().words if self.rounds == 1 else f"all {self.rounds:,} rounds, for people whose value {self.stays}"
+
+    @property
+    def condition(self) -> str:
+        often = "once" if self.changes == 1 else f"{self.changes:,} times"
+        return f", if no value changes more than {often}" if self.changes else ", if values never change"
+
+    @property
+    def public(self) -> str:
+        if self.changes == 0:
+            return " The value never changes, and this is public."
+        return f" It {self.stays}; in which rounds, and in which it is an earlier one again, is public, too."
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        return (
+            "It stores the result and sends it every time. If your answer changes, it draws a new result, and a "
+            "comparison of two releases may reveal the change.",
+        )
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return ("Whether a person's value changes, and when: reports are memoized, so two releases show it.",)
+
+    def assumed(self, people: int) -> tuple[tuple[str, str], ...]:
+        everyone = (
+            f" All {people:,} people take part in every round, and their values stay: people who join, leave or change "
+            "their value do not protect others."
+        )
+        stored = " They memoize one report for each value, and send the same report whenever the person has this value."
+        value = f" Each person's value {self.stays}."
+        return ("participation", everyone), ("devices", stored), ("no_repeats", value)
+
+    @property
+    def taking_part(self) -> str:
+        return "take part in all rounds and keep their values"
+
+    @property
+    def answer(self) -> str:
+        return super().answer if self.changes else "your answer"
+
+    @property
+    def one_round(self) -> None:
+        return None
+
+    @property
+    def drawn(self) -> str:
+        return f"memoized reports, for people whose value {self.stays}" if self.rounds > 1 else ""
+
+    @property
+    def named(self) -> str:
+        if self.changes or self.alone:
+            return super().named
+        return "Even with your name on it, the report that you send every time changes"
+
+    def question(self, protocol: Protocol | MixedProtocol) -> Question:
+        return wave_question(protocol, self.rounds, changes=self.values - 1)
+
+    def together(self, protocols: Sequence[Protocol], *, delta: float) -> Bound:
+        return self.epsilon(protocols[0], delta=delta)
 
 
 ONCE: Final = Exposure()

@@ -15,6 +15,7 @@ from hushuffle.assessment.exposure import ONCE, Exposure, factor
 from hushuffle.curves.question import Question
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser
+from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import MatrixRandomizer
 from hushuffle.mechanisms.shufflers import Reveals
@@ -77,14 +78,14 @@ def learned(
         questions.ask("central-dp", RELEASE, lambda: central(protocol, delta=delta, exposure=exposure)),
         questions.ask("local-dp", SHUFFLER, lambda: local(protocol, exposure=exposure)),
     ]
-    if exposure.rounds > 1 and not exposure.memoised:
-        once, key = replace(exposure, rounds=1), "central-dp-one-round"
+    once, key = exposure.one_round, "central-dp-one-round"
+    if once is not None:
         single = questions.ask(key, ONE_RELEASE, lambda: central(protocol, delta=delta, exposure=once))
         if single is not None:
             rows.insert(1, replace(single, question=key, adversary=ONE_RELEASE))
     if exposure.total > 1 and guessers:
-        answer = "your answer" if exposure.memoised and exposure.changes == 0 else "one of your answers"
-        composed = partial(guessed, protocol, central=rows[0], delta=delta, what=answer, source=exposure.words)
+        source = exposure.words
+        composed = partial(guessed, protocol, central=rows[0], delta=delta, what=exposure.answer, source=source)
         rows.append(questions.ask("vulnerability", GUESSER, composed))
     else:
         rows += [questions.ask("vulnerability", who.phrase, partial(guesser, protocol, who)) for who in guessers]
@@ -102,7 +103,7 @@ def _linked(protocol: Protocol, exposure: Exposure) -> Protocol:
     return protocol
 
 
-def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> Finding:
+def central(protocol: Protocol | MixedProtocol, *, delta: float, exposure: Exposure = ONCE) -> Finding:
     """The central guarantee, against a strong adversary that sees the release."""
     bound, proof = exposure.guarantee(protocol, delta=delta)
     telling = _telling(protocol, delta) if math.isinf(bound.upper) and _bare(protocol) else ""
@@ -128,7 +129,7 @@ def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> F
     )
 
 
-def _bare(protocol: Protocol) -> bool:
+def _bare(protocol: Protocol | MixedProtocol) -> bool:
     """Whether the release consists of the people's reports only, without dummies or additional messages."""
     shuffler = protocol.shuffler
     if shuffler.dummy_law is not None or shuffler.value_law is not None or shuffler.own_messages or shuffler.dummies:
@@ -136,14 +137,15 @@ def _bare(protocol: Protocol) -> bool:
     return protocol.reveals in (Reveals.MULTISET, Reveals.SENDERS)
 
 
-def _telling(protocol: Protocol, delta: float) -> str:
+def _telling(protocol: Protocol | MixedProtocol, delta: float) -> str:
     """A sentence on a report that one answer sends with probability > delta and another never sends, or "".
 
     It applies to a randomizer given as a matrix; answers and reports are counted from 1.
     """
-    if not isinstance(protocol.randomizer, MatrixRandomizer):
+    randomizer = protocol.parts[0][1]
+    if not isinstance(randomizer, MatrixRandomizer):
         return ""
-    matrix = protocol.randomizer.channel().matrix
+    matrix = randomizer.channel().matrix
     shares = np.where((matrix == 0).any(axis=0), matrix, 0.0)
     answer, report = np.unravel_index(int(shares.argmax()), shares.shape)
     if not shares[answer, report] > delta:
@@ -162,7 +164,7 @@ def _certificate(question: Question, bound: Bound, delta: float) -> Certificate 
         return None
 
 
-def local(protocol: Protocol, *, exposure: Exposure = ONCE) -> Finding:
+def local(protocol: Protocol | MixedProtocol, *, exposure: Exposure = ONCE) -> Finding:
     """The local guarantee, which holds even if the shuffler is compromised or colludes."""
     bound, sums = exposure.local(protocol), protocol.shuffler.reveals is Reveals.SUMS
     if math.isinf(bound.upper):

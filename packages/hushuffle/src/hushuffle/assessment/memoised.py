@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
-from hushuffle.assessment.exposure import Exposure
+from hushuffle.assessment.exposure import Exposure, Memoized
 from hushuffle.assessment.findings import Questions
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
@@ -44,8 +43,11 @@ def compared_reports(protocol: Protocol, *, delta: float, exposure: Exposure) ->
 def _table(protocol: Protocol, *, delta: float, exposure: Exposure, ask: Callable[[Exposure], Bound | None]) -> Table:
     k = protocol.randomizer.inputs
     counts = sorted({0, 1, exposure.changes})
-    memoized = [replace(exposure, memoised=True, changes=each, values=min(each + 1, k)) for each in counts]
-    cases = [(f"memoized, value {case.stays}", case) for case in memoized]
+    memoized = [
+        Memoized(reports=exposure.reports, rounds=exposure.rounds, changes=each, values=min(each + 1, k))
+        for each in counts
+    ]
+    cases: list[tuple[str, Exposure]] = [(f"memoized, value {case.stays}", case) for case in memoized]
     cases.append(("fresh in every round, even if values change", Exposure(rounds=exposure.rounds)))
     return Table(
         key="memoised",

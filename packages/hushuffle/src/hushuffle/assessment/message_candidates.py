@@ -114,15 +114,15 @@ class MessageSearch(ColumnSearch):
     def _found(self) -> Candidate | Miss:
         targets = self.specification.targets
         if not self.noisy and targets.local_epsilon is not None:
-            return Miss(search=self, reason=_READABLE)
+            return self.miss(_READABLE)
         if self.noisy and self.wishes.most_messages <= 1:
-            return Miss(search=self, reason=_NO_MESSAGES)
+            return self.miss(_NO_MESSAGES)
         if self.noisy and self.short(replace(self.protocol(self._local), shuffler=UniformShuffle())) <= 0:
-            return Miss(search=self, reason=f"With local epsilon {self._local:g} no additional messages are needed.")
+            return self.miss(f"With local epsilon {self._local:g} no additional messages are needed.")
         hidden = targets.epsilon is not None or (targets.guessing is not None and self.exposure.total == 1)
         table = self._fewest() if hidden else self._most()
         if table is None:
-            return Miss(search=self, reason=self._exposed if hidden else _NO_MESSAGES)
+            return self.miss(self._exposed if hidden else _NO_MESSAGES)
         return self.judged(self._local, table)
 
     def _error(self, protocol: Protocol) -> float:
@@ -206,12 +206,12 @@ class HashedSearch(MessageSearch):
     def _found(self) -> Candidate | Miss:
         targets = self.specification.targets
         if targets.local_epsilon is not None:
-            return Miss(search=self, reason=_READABLE)
+            return self.miss(_READABLE)
         if self.wishes.most_messages <= 1:
-            return Miss(search=self, reason=_NO_MESSAGES)
+            return self.miss(_NO_MESSAGES)
         table = self._fewest()
         if table is None:
-            return Miss(search=self, reason=self._exposed)
+            return self.miss(self._exposed)
         each = self.protocol(math.inf, table).shuffler.own_messages / _FEW  # messages of a person, for each bucket
         most = int(min(self.wishes.k, (self.wishes.most_messages - 1) / each * (1 - _SPARE)))
         return self.of(max(self._fewest_buckets(each, most), 2)).hidden()
@@ -223,7 +223,7 @@ class HashedSearch(MessageSearch):
     def hidden(self) -> Candidate | Miss:
         """Return the deployment with this number of buckets and the fewest sufficient blanket messages, or a `Miss`."""
         table = self._fewest()
-        return Miss(search=self, reason=self._exposed) if table is None else self.judged(math.inf, table)
+        return self.miss(self._exposed) if table is None else self.judged(math.inf, table)
 
     def error_with(self, each: float) -> float:
         """Return the standard error if a person sends `each` messages per bucket."""
@@ -272,7 +272,7 @@ class WrittenSearch(MessageSearch):
 
     def _found(self) -> Candidate | Miss:
         readable = self.wishes.local_limit is not None
-        return Miss(search=self, reason=_READABLE) if readable else self.judged(math.inf)
+        return self.miss(_READABLE) if readable else self.judged(math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)

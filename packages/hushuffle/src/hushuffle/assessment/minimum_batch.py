@@ -41,12 +41,9 @@ class SmallestBatch:
     @property
     def sentences(self) -> tuple[str, ...]:
         reports, rounds = self.target["reports_per_person"], self.target["rounds"]
-        several = f", at most {reports:,} per person" if reports > 1 else ""
         together = f" of {rounds:,} batches with the same people together" if rounds > 1 else ""
-        lines = [
-            f"{self.words[0].upper()}{self.words[1:]}.",
-            f"Smallest batch: {plural(self.size, 'report')}{several}.",
-        ]
+        most = f", at most {reports:,} per person" if reports > 1 else ""
+        lines = [f"{self.words[0].upper()}{self.words[1:]}.", f"Smallest batch: {plural(self.size, 'report')}{most}."]
         if "standard_error" in self.target:
             lines.append(
                 f"With this number of people or more, the standard error of the mean is at most "

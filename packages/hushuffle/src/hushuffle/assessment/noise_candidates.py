@@ -13,12 +13,24 @@ from typing import Any, Final
 import tomli_w
 
 from hushuffle.assessment.calibrate import held, learned, point_at
-from hushuffle.assessment.candidates import APART, Candidate, Miss, Search, Wishes, apart, fit, no_error, rounded
+from hushuffle.assessment.candidates import (
+    APART,
+    UNIFORM,
+    Candidate,
+    Miss,
+    Search,
+    Wishes,
+    apart,
+    fit,
+    no_error,
+    reasons,
+    rounded,
+)
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.memoised import compared_reports
 from hushuffle.assessment.messages import dummies_of, messages_of
 from hushuffle.assessment.targets import GUESSES, Point
-from hushuffle.assessment.trials import LEAST, error_of
+from hushuffle.assessment.trials import FINE, error_of, least_accurate
 from hushuffle.errors import InvalidInputError, SpecificationError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism, RandomizedResponse, SquareWave, SubsetSelection
@@ -31,8 +43,6 @@ from hushuffle.specification.kinds import RANDOMIZERS
 
 _FINE: Final = 1e-3
 """Relative resolution of a local epsilon that meets privacy targets."""
-_ACCURATE: Final = 5e-13
-"""Relative resolution of a local epsilon that meets an accuracy target."""
 _STEP: Final = 1.05
 """The factor between the first local epsilons that are tried, if one near the solution is given."""
 _HAIR: Final = 1e-3
@@ -70,32 +80,27 @@ class NoiseSearch(Search):
     def _found(self) -> Candidate | Miss:
         if self.wishes.wanted is None:
             most = self.largest()
-            return Miss(search=self, reason=REVEALING) if most is None else self.judged(most)
+            return self.miss(REVEALING) if most is None else self.judged(most)
         local = self.accurate()
         if local is None:
             least = number(self.limited(LARGEST_LOCAL), up=False)
-            return Miss(
-                search=self, reason=f"Its {self.wishes.error_name} is at least {least} for every local epsilon."
-            )
+            return self.miss(f"Its {self.wishes.error_name} is at least {least} for every local epsilon.")
         limit = self.wishes.local_limit
         if limit is not None and (took := self.local_of(local)) > limit:
             reason = f"Accuracy needs a local epsilon of {number(took, up=True)}; targets.local_epsilon is {limit:g}."
-            return Miss(search=self, reason=reason, local=local)
+            return self.miss(reason, local=local)
         return self.judged(local)
 
     def largest(self) -> float | None:
         """Return the local epsilon for targets of privacy alone; None if none of those tried meets them."""
         return self.private()
 
-    def accurate(self, fine: float = _ACCURATE) -> float | None:
+    def accurate(self, fine: float = FINE) -> float | None:
         """Return the smallest local epsilon that meets the accuracy target, rounded up; None if there is none."""
         wanted = self.wishes.wanted
         assert wanted is not None
-        noise = Parameter(
-            name="local epsilon", apply=self.limited, easiest=LARGEST_LOCAL, hardest=LEAST, resolution=fine
-        )
-        solution = solve(noise, Requirement(excess=lambda error: log_excess(error, wanted)))
-        return None if solution is None else min(rounded(solution.value, up=True), LARGEST_LOCAL)
+        least = least_accurate(self.limited, wanted, fine=fine)
+        return None if least is None else min(rounded(least, up=True, digits=self.wishes.digits), LARGEST_LOCAL)
 
     def private(self, near: float | None = None, *, stride: float = _STEP, resolution: float = _FINE) -> float | None:
         """Return the largest local epsilon that meets the privacy targets; None if none of those tried does.
@@ -117,16 +122,17 @@ class NoiseSearch(Search):
         solution = solve(noise, Requirement(excess=self.short))
         if solution is None or solution.value == most:
             return None if solution is None else most
-        return rounded(solution.value * (1 - min(resolution, _HAIR)), up=False)
+        return rounded(solution.value * (1 - min(resolution, _HAIR)), up=False, digits=self.wishes.digits)
 
     def _most_local(self) -> float:
         """Return the largest local epsilon that meets targets.local_epsilon, the limit if the shuffler fails."""
         limit = self.wishes.local_limit
         if limit is None:
             return LARGEST_LOCAL
-        most = max(rounded(limit / self.reports, up=False), _SMALL)
+        digits = self.wishes.digits
+        most = max(rounded(limit / self.reports, up=False, digits=digits), _SMALL)
         # The local epsilon of the implemented probabilities is rounded up.
-        return rounded(most * (1 - _HAIR), up=False) if self.local_of(most) > limit else most
+        return rounded(most * (1 - _HAIR), up=False, digits=digits) if self.local_of(most) > limit else most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,25 +148,16 @@ class ColumnWishes(Wishes):
         return parse(self.text(randomizer, shuffler), file=self.file, base_folder=self.folder)
 
     @cached_property
-    def first(self) -> Specification:
-        """The specification with an arbitrary mechanism and shuffler."""
-        return self.specification({"kind": "randomized-response", "epsilon": 1.0}, {"kind": "uniform"})
+    def whole(self) -> Any:
+        return self.specification({"kind": "randomized-response", "epsilon": 1.0}, UNIFORM)
 
     def read(self) -> tuple[Wishes, Population]:
-        people = self.first.population.read(self.folder)
+        people = self.whole.population.read(self.folder)
         return replace(self, n=people.n, k=people.k, people=people.population.least_people), people.population
 
     @property
-    def targets(self) -> Any:
-        return self.first.targets
-
-    @property
-    def title(self) -> str | None:
-        return self.first.title
-
-    @property
     def exposure(self) -> Exposure:
-        return Exposure.of(self.first, k=self.k)
+        return Exposure.of(self.whole, k=self.k)
 
     def suits(self, mechanism: type[Mechanism]) -> bool:
         """Return whether the mechanism is one for the answers of this column."""
@@ -234,8 +231,7 @@ class ColumnSearch(NoiseSearch):
             self.specification  # noqa: B018 - evaluated for its validation
             self.protocol(LARGEST_LOCAL)
         except SpecificationError as error:
-            others = [one for one in error.problems if not one.key.startswith("shuffler")]
-            return " ".join(f"{one.key} {one.rule}, got {one.value}." for one in others) or APART
+            return reasons(error) or APART
         except InvalidInputError as error:
             return apart(error)
         return ""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 import tomli_w
 
-from hushuffle.assessment.candidates import Candidate, Miss, Search, fit, no_error
+from hushuffle.assessment.candidates import UNIFORM, Candidate, Miss, Search, fit, no_error
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.levels import LADDER, tried_levels
 from hushuffle.assessment.message_candidates import AnswerWishes
@@ -119,9 +119,8 @@ class NumberWishes(AnswerWishes):
     def searches(self) -> tuple[list[Search], list[Miss]]:
         """Return the searches for one column of answers, and that for a sum by several messages."""
         fitting, misfits = super().searches()
-        uniform = {"kind": "uniform"}
         sums, others = fit(
-            SumSearch(wishes=self, kind="sum", beside={}, shuffler=uniform, written=written)
+            SumSearch(wishes=self, kind="sum", beside={}, shuffler=UNIFORM, written=written)
             for written in self.sums_written
         )
         return [*fitting, *sums], [*misfits, *others]
@@ -148,19 +147,49 @@ class NumberWishes(AnswerWishes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumWishes(NumberWishes):
-    """The request for a sum by several messages; a column of noisy reports of the same numbers is an alternative.
+class MeanWishes(NumberWishes):
+    """The request for the mean of numbers whose targets.standard_error limits the error of the mean.
 
-    Without a target, the central epsilon of the sum as written is the target. The targets of such a file limit the
-    error of the mean, for which a column has no key: its written specification leaves this target out.
+    A column of numbers has no key for this target, so its written specification leaves the target out.
     """
 
+    levels_chosen: bool = True
     wanted_words: ClassVar[str] = "standard error of the mean"
+
+    @property
+    def wanted(self) -> float | None:
+        return table_in(self.tables, "targets").get("standard_error")
+
+    def text(self, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any]) -> str:
+        limits = {key: limit for key, limit in table_in(self.tables, "targets").items() if key != "standard_error"}
+        tables = {**self.tables, "targets": limits}
+        return tomli_w.dumps({**tables, "randomizer": dict(randomizer), "shuffler": dict(shuffler)})
+
+    def limited(self, protocol: Protocol) -> float:
+        return self.error(protocol)
+
+    def held(
+        self, specification: Specification, protocol: Protocol, exposure: Exposure, point: Point
+    ) -> tuple[Target, ...]:
+        rows = super().held(specification, protocol, exposure, point)
+        if self.wanted is None:
+            return rows
+        error = Bound.exact(point.standard_error, unit="")
+        topic = "Standard error of the mean"
+        return (*rows, Target(key="standard_error", topic=topic, rule="at most", asked=self.wanted, got=error))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumWishes(MeanWishes):
+    """The request for a sum by several messages; a column of noisy reports of the same numbers is an alternative.
+
+    Without a target, the central epsilon of the sum as written is the target.
+    """
+
     usual_messages: ClassVar[float] = math.inf
 
     @cached_property
     def whole(self) -> SumSpecification:
-        """The specification of the file."""
         return parse_sum(tomli_w.dumps(_without_shuffler(self.tables)), file=self.file)
 
     def read(self) -> tuple[SumWishes, Population]:
@@ -175,16 +204,8 @@ class SumWishes(NumberWishes):
         return _SumLimits(self.whole)
 
     @property
-    def title(self) -> str | None:
-        return self.whole.title
-
-    @property
     def exposure(self) -> Exposure:
         return Exposure(rounds=self.whole.times)
-
-    @property
-    def levels_chosen(self) -> bool:
-        return True
 
     @property
     def no_sum(self) -> str:
@@ -219,19 +240,6 @@ class SumWishes(NumberWishes):
 
     def text(self, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any]) -> str:
         return tomli_w.dumps({**self.column_tables, "randomizer": dict(randomizer), "shuffler": dict(shuffler)})
-
-    def limited(self, protocol: Protocol) -> float:
-        return self.error(protocol)
-
-    def held(
-        self, specification: Specification, protocol: Protocol, exposure: Exposure, point: Point
-    ) -> tuple[Target, ...]:
-        rows = super().held(specification, protocol, exposure, point)
-        if self.wanted is None:
-            return rows
-        error = Bound.exact(point.standard_error, unit="")
-        topic = "Standard error of the mean"
-        return (*rows, Target(key="standard_error", topic=topic, rule="at most", asked=self.wanted, got=error))
 
     @property
     def sums_written(self) -> tuple[bool, ...]:

@@ -86,8 +86,7 @@ def _cases(sizes: Sequence[int], colluders: int | None, exposure: Exposure) -> I
     what = "people" if exposure.reports == 1 else "reports"
     for part, name in ((4, "A quarter"), (10, "A tenth")):
         if min(sizes) // part:
-            does = "take part" if not exposure.memoised else "take part in all rounds and keep their values"
-            words = f"{name} of the {what} {does}: {n // part:,}"
+            words = f"{name} of the {what} {exposure.taking_part}: {n // part:,}"
             yield _Case(key=f"one-in-{part}", words=words, part=part, times=planned)
     count = colluders or usual_fakes(n)
     words = f"{count:,} {'person colludes' if count == 1 else 'people collude'} with the analyst"

@@ -1,22 +1,19 @@
-"""Calibrate a sum by several messages: compute levels, noise, messages per person, and the people needed."""
+"""Search for the levels, noise and messages of a sum that meet a target, and for the people needed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, TypeVar
 
-from hushuffle.assessment.sums import of_rounds, sum_targets
-from hushuffle.assessment.targets import Choice, Point
+from hushuffle.assessment.targets import Point
 from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.split_and_mix import SplitAndMix, people_needed
 from hushuffle.model.number_grid import LARGEST
 from hushuffle.model.solver import Parameter, Requirement, log_excess, solve
+from hushuffle.questions import dp
 from hushuffle.questions.dp.calibration import number_of_people
-from hushuffle.randomness import secure
-from hushuffle.specification._base import unfit
 from hushuffle.specification.sums import SumSpecification
 
 D = TypeVar("D")
@@ -31,77 +28,6 @@ _HAIR: Final = 1e-12
 _HAIR_OF_ROUNDS: Final = 2e-5
 _DIGITS: Final = 4
 """Number of significant digits to which a proposed epsilon is rounded up."""
-
-
-def calibrate_sum(specification: SumSpecification, *, base_folder: Path = Path()) -> Choice:
-    """Return the levels, noise and messages that meet the targets of a sum, or how many people are needed if none do.
-
-    Numbers in the data are not used: only people are counted. The error is that for the numbers with the largest
-    rounding error.
-
-    Raises:
-        SpecificationError: neither targets.epsilon nor targets.standard_error is set, or no sum meets a target.
-        DataError, MissingDependencyError: the data cannot be used.
-
-    >>> from hushuffle.specification.sums import parse_sum
-    >>> choice = calibrate_sum(parse_sum('''
-    ...     population = { n = 10_000, kind = "number", low = 0, high = 100, levels = 11 }
-    ...     sum = { epsilon = 1.0, delta = 1e-9 }
-    ...     targets = { epsilon = 0.5, standard_error = 0.1 }
-    ... '''))
-    >>> found = choice.proposed.protocol
-    >>> found.levels, found.messages, found.bits_per_person, round(choice.proposed.standard_error, 4)
-    (126, 7, 147, 0.0286)
-    >>> choice.accurate.protocol.epsilon, choice.met
-    (0.1429, True)
-    """
-    targets = specification.targets
-    if targets.epsilon is None and targets.standard_error is None:
-        hint = "Or set targets.standard_error to search for the smallest epsilon with this error."
-        unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
-    people = specification.asked.read(base_folder, rng=secure())
-    search = _Search(specification, people.n)
-    private = None if targets.epsilon is None else search.private(targets.epsilon)
-    accurate = None if targets.standard_error is None else search.accurate(targets.standard_error)
-    chosen = private or accurate
-    if chosen is None:
-        rule = f"must be a value that some epsilon up to {LARGEST_EPSILON:g} achieves"
-        hint = f"With {people.n:,} people: allow a larger error, or ask more people."
-        unfit("targets.standard_error", rule, f"{targets.standard_error:g}", hint)
-    needed = None
-    if private is not None and targets.standard_error is not None and private.standard_error > targets.standard_error:
-        needed = search.people(private.protocol.epsilon, targets.standard_error)
-    proposed, written = search.altered(chosen.protocol), specification.build(people.n)
-    return Choice(
-        kind="sum",
-        title=specification.title or "Calibration of a sum by several messages",
-        population=people.population,
-        epsilon=targets.epsilon,
-        delta=specification.wanted_delta,
-        standard_error=targets.standard_error,
-        deployment=written.describe(),
-        written=search.point(written),
-        private=private,
-        accurate=accurate,
-        people=needed,
-        specification=proposed.effective(),
-        targets=tuple(sum_targets(proposed, chosen.protocol)),
-    )
-
-
-def fewest_people(specification: SumSpecification, start: int, wanted: float) -> int | None:
-    """Return the fewest people with whom the mean of a sum as written has this standard error; None if above 10**9.
-
-    With more people the error is smaller. The search begins at `start`.
-    """
-    grid, epsilon = specification.asked.grid, specification.sum.epsilon
-    assert grid is not None  # ensured by the validation of the specification
-    noise = _Noise(width=grid.high - grid.low, honest=specification.sum.honest)
-    solution = solve(
-        number_of_people(start, lambda n: max(n, 2)),
-        Requirement(excess=lambda n: log_excess(noise.error(epsilon, grid.levels, n), wanted)),
-    )
-    return None if solution is None else max(int(solution.value), 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,19 +70,15 @@ def _rounded(number: float, way: Callable[[float], int]) -> float:
     return float(f"{way(number * 10**place)}e{-place}")
 
 
-class _Search:
+class SumCalibration:
     """The search over the sums with other levels, noise and messages for a specification."""
 
     def __init__(self, specification: SumSpecification, n: int) -> None:
         grid = specification.asked.grid
         assert grid is not None  # ensured by the validation of the specification
         self._specification, self._n, self._delta = specification, n, specification.wanted_delta
+        self._levels = grid.levels
         self._noise = _Noise(width=grid.high - grid.low, honest=specification.sum.honest)
-
-    def altered(self, protocol: SplitAndMix) -> SumSpecification:
-        """Return the specification changed to the levels, noise and messages of `protocol`."""
-        assert protocol.levels is not None
-        return self._specification.altered(epsilon=protocol.epsilon, delta=protocol.delta, levels=protocol.levels)
 
     def point(self, protocol: SplitAndMix) -> Point:
         """Return the protocol with its certified central epsilon."""
@@ -172,7 +94,7 @@ class _Search:
                 "bits_per_person": protocol.bits_per_person,
                 "people_needed_honest": protocol.needed,
             },
-            central=of_rounds(self._specification, protocol, delta=self._delta),
+            central=dp.compose([(protocol, self._specification.times)], delta=self._delta),
             standard_error=protocol.standard_error() / protocol.n,
             protocol=protocol,
         )
@@ -234,6 +156,18 @@ class _Search:
 
         solution = solve(number_of_people(self._n, lambda n: n), Requirement(excess=beyond))
         return None if solution is None else int(solution.value)
+
+    def fewest_people(self, wanted: float) -> int | None:
+        """Return the fewest people with whom the mean of the sum as written has this error; None if above 10**9.
+
+        With more people the error is smaller.
+        """
+        epsilon, levels = self._specification.sum.epsilon, self._levels
+        solution = solve(
+            number_of_people(self._n, lambda n: max(n, 2)),
+            Requirement(excess=lambda n: log_excess(self._noise.error(epsilon, levels, n), wanted)),
+        )
+        return None if solution is None else max(int(solution.value), 2)
 
     def _built(self, epsilon: float, levels: int) -> SplitAndMix:
         return self._specification.altered(

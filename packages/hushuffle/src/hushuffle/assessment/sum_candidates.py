@@ -6,18 +6,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from hushuffle.assessment.candidates import Candidate, Miss, Search
-from hushuffle.assessment.sum_calibration import calibrate_sum
-from hushuffle.assessment.sums import of_rounds, sum_targets
+from hushuffle.assessment.candidates import Candidate, Miss, Search, reasons
 from hushuffle.assessment.targets import Point
+from hushuffle.assessment.total import Total
 from hushuffle.errors import SpecificationError
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound
-from hushuffle.specification.sums import SumSpecification, parse_sum
+from hushuffle.specification.sums import parse_sum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +33,11 @@ class SumSearch(Search):
         return "sum by several messages" + (" as written" if self.written else "")
 
     @cached_property
-    def specification(self) -> SumSpecification:
-        """The specification of a sum of the same number of people, without data."""
+    def total(self) -> Total:
+        """The sum of the same number of people, without data."""
         tables, n = self.wishes.sum_tables, self.wishes.n
         counted = {"n": n, **{key: tables["population"][key] for key in ("kind", "low", "high", "levels")}}
-        return parse_sum(tomli_w.dumps({**tables, "population": counted}), file=self.wishes.file)
+        return Total(parse_sum(tomli_w.dumps({**tables, "population": counted}), file=self.wishes.file), Path())
 
     def misfit(self) -> str:
         if self.wishes.no_sum:
@@ -45,28 +45,28 @@ class SumSearch(Search):
         try:
             parse_sum(tomli_w.dumps(self.wishes.sum_tables), file=self.wishes.file)
         except SpecificationError as error:
-            return _reasons(error)
+            return reasons(error)
         return ""
 
     def _found(self) -> Candidate | Miss:
         try:
             result = self._sum()
         except SpecificationError as error:
-            return Miss(search=self, reason=_reasons(error))
+            return self.miss(reasons(error))
         if isinstance(result, Miss):
             return result
         candidate = self._candidate(result)
         if candidate.met:
             return candidate
-        return Miss(search=self, reason=" ".join(target.sentence for target in candidate.unmet), candidate=candidate)
+        return self.miss(" ".join(target.sentence for target in candidate.unmet), candidate=candidate)
 
     def _sum(self) -> SplitAndMix | Miss:
         if self.written:
-            return self.specification.build(self.wishes.n)
-        choice = calibrate_sum(self.specification)
+            return self.total.protocol
+        choice = self.total.calibrate()
         point = choice.private if self.wishes.wanted is None else choice.accurate
         if point is None:
-            return Miss(search=self, reason=f"No sum has a standard error of {self.wishes.wanted:g} or less.")
+            return self.miss(f"No sum has a standard error of {self.wishes.wanted:g} or less.")
         protocol: SplitAndMix = point.protocol
         return protocol
 
@@ -78,8 +78,7 @@ class SumSearch(Search):
 
     def _candidate(self, protocol: SplitAndMix) -> Candidate:
         assert protocol.levels is not None
-        altered = self.specification.altered(epsilon=protocol.epsilon, delta=protocol.delta, levels=protocol.levels)
-        tables = self.wishes.sum_tables
+        altered, tables = self.total.altered(protocol), self.wishes.sum_tables
         population = {**tables["population"], "levels": protocol.levels}
         table = {**tables["sum"], "epsilon": protocol.epsilon, "delta": protocol.delta}
         words = f"{self.mechanism} ({protocol.levels:,} levels)"
@@ -89,21 +88,17 @@ class SumSearch(Search):
             shuffler=self.behind,
             point=Point(
                 settings={"local_epsilon": math.inf},
-                central=of_rounds(altered, protocol, delta=self.wishes.delta),
+                central=altered.central(protocol, delta=self.wishes.delta),
                 standard_error=protocol.standard_error() / protocol.n,
                 protocol=protocol,
             ),
             bits=float(protocol.bits_per_person),
             dummies=0.0,
             shuffled=True,
-            targets=tuple(sum_targets(altered, protocol)),
+            targets=tuple(altered.held(protocol)),
             specification=tomli_w.dumps({**tables, "population": population, "sum": table}),
             protocol=protocol,
             search=self,
             messages=float(protocol.messages),
             all_reports=None if self.wishes.exposure.total == 1 else Bound.exact(math.inf, unit="nats"),
         )
-
-
-def _reasons(error: SpecificationError) -> str:
-    return " ".join(f"{problem.key} {problem.rule}, got {problem.value}." for problem in error.problems)

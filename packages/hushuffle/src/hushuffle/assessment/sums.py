@@ -1,4 +1,4 @@
-"""The figures of a sum by several messages: what each adversary learns, its targets, its costs and its accuracy."""
+"""Tables and warnings about a sum by several messages: its costs, its accuracy, and several sums together."""
 
 from __future__ import annotations
 
@@ -6,77 +6,11 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from hushuffle.assessment.exposure import factor
-from hushuffle.assessment.findings import RELEASE, SHUFFLER
-from hushuffle.curves.laws.shared_sums import SharedSums
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
-from hushuffle.model import Bound, Finding, Table, Target, Warned, number
+from hushuffle.model import Table, Warned, number
 from hushuffle.questions import dp
-from hushuffle.specification.sums import SumSpecification
 
 _ROUNDS: Final = (4, 12, 52)
-
-
-def of_rounds(specification: SumSpecification, protocol: SplitAndMix, *, delta: float) -> Bound:
-    """Central epsilon of all rounds together."""
-    return dp.compose([(protocol, specification.times)], delta=delta)
-
-
-def sum_findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[Finding, ...]:
-    """What an adversary learns from the release, and from a compromised shuffler."""
-    delta = specification.delta
-    central = of_rounds(specification, protocol, delta=delta)
-    rounds = f" of all {specification.times:,} rounds" if specification.times > 1 else ""
-    times = factor(central.upper)
-    changes = f"changes the odds of any conclusion about you by at most {times}" if times else "may reveal your numbers"
-    others = protocol.n - protocol.needed
-    colluding = f", and while colluding with {others:,} of the people," if others else ""
-    return (
-        Finding(
-            question="central-dp",
-            adversary=RELEASE,
-            sentence=(
-                f"Whatever else they know{colluding} seeing all messages{rounds} {changes} (delta = {delta:g}), if "
-                f"{protocol.needed:,} people answer and are honest, and the shuffler releases nothing otherwise."
-            ),
-            bound=central,
-            proof=SharedSums.proof,
-        ),
-        Finding(
-            question="local-dp",
-            adversary=SHUFFLER,
-            sentence="Your messages add up to your number: if the shuffler reveals the senders, nothing protects it.",
-            bound=dp.local_epsilon(protocol),
-            proof=f"each person adds zero noise with probability {protocol.noise.ties:.4g}",
-        ),
-    )
-
-
-def sum_targets(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[Target]:
-    """Each target of a sum's specification, with the computed number that must meet it."""
-    targets = specification.targets
-    if targets.epsilon is not None:
-        delta = specification.wanted_delta
-        topic = f"Central epsilon at delta = {delta:g}"
-        got = of_rounds(specification, protocol, delta=delta)
-        yield Target(key="epsilon", topic=topic, rule="at most", asked=targets.epsilon, got=got)
-    yield Target(
-        key="delta",
-        topic="Check: delta, against one over the number of people",
-        rule="below",
-        asked=1 / protocol.n,
-        got=Bound.exact(specification.delta, unit="probability"),
-    )
-    if targets.people is not None:
-        got = Bound.exact(float(protocol.n), unit="people")
-        yield Target(key="people", topic="People", rule="at least", asked=float(targets.people), got=got)
-    if targets.standard_error is not None:
-        error = Bound.exact(protocol.standard_error() / protocol.n, unit="")
-        topic = "Standard error of the mean"
-        yield Target(key="standard_error", topic=topic, rule="at most", asked=targets.standard_error, got=error)
-    if targets.bits is not None:
-        bits = Bound.exact(float(protocol.bits_per_person), unit="bits")
-        yield Target(key="bits", topic="Bits of each person", rule="at most", asked=float(targets.bits), got=bits)
 
 
 def costs(protocol: SplitAndMix) -> Table:
@@ -90,10 +24,10 @@ def costs(protocol: SplitAndMix) -> Table:
         ),
         columns=("figure", "value"),
         rows=(
-            ("messages", protocol.messages),
+            ("messages", protocol.messages_per_person),
             ("bits of a message", protocol.bits_per_message),
             ("bytes of all messages", protocol.bits_per_person / 8),
-            ("messages of all people", protocol.messages * protocol.n),
+            ("messages of all people", protocol.messages_per_person * protocol.n),
             ("people who must answer and be honest", protocol.needed),
         ),
     )
@@ -103,6 +37,7 @@ def accuracy(protocol: SplitAndMix) -> Table:
     """The standard errors of sum and mean, if all people answer or fewer."""
     central = math.sqrt(2 * protocol.noise.variance * protocol.needed) * protocol.step
     on_levels = math.sqrt(2 * protocol.noise.variance * protocol.n) * protocol.step
+    of_each = "" if protocol.coordinates == 1 else f"The table is about each of the {protocol.coordinates:,} sums. "
     rows = []
     for people in sorted({protocol.n, (protocol.n + protocol.needed) // 2, protocol.needed}, reverse=True):
         error = protocol.standard_error(people)
@@ -111,6 +46,7 @@ def accuracy(protocol: SplitAndMix) -> Table:
         key="accuracy",
         title="How accurate the sum is",
         caption=(
+            f"{of_each}"
             "Standard errors over all randomness, for the worst numbers, which lie half way between levels. If all "
             f"numbers are on levels and all people answer, the error of the sum is {number(on_levels, up=True)}. Last "
             "column: the error divided by the error of a trusted party that adds discrete Laplace noise to the sum. If "

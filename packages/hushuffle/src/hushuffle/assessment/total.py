@@ -1,4 +1,4 @@
-"""A deployment that sums numbers by several messages: its report, the claim, its assumptions, and other cases."""
+"""A deployment that sums numbers by several messages: its calibration, its report, and its first page."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hushuffle._version import __version__
 from hushuffle.assessment import sums
 from hushuffle.assessment.chapters import Chapter, Deployment, Draft, rounds, sent
 from hushuffle.assessment.exposure import Exposure, chance, factor
+from hushuffle.assessment.findings import RELEASE, SHUFFLER
 from hushuffle.assessment.minimum_batch import SmallestBatch
-from hushuffle.assessment.statement import digest, responsible, today
-from hushuffle.assessment.sum_calibration import calibrate_sum, fewest_people
+from hushuffle.assessment.statement import DEVICES, TAKING_PART, ClaimPage
+from hushuffle.assessment.sum_calibration import SumCalibration
 from hushuffle.assessment.targets import Choice
 from hushuffle.assessment.warnings import about_rows
+from hushuffle.curves.laws.shared_sums import SharedSums
+from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
-from hushuffle.model import Anonymity, Assumption, Bound, Cell, Progress, Report, Statement, Table, Unanswered, number
+from hushuffle.model import Bound, Cell, Finding, Progress, Report, Table, Target, Unanswered
 from hushuffle.questions import dp
 from hushuffle.randomness import secure
 from hushuffle.specification._base import unfit
@@ -28,15 +30,6 @@ from hushuffle.specification.warnings import ONE_NUMBER
 UNIFORM = "Messages are uniform except for their sum, so no report belongs to a value or to a person."
 
 _UNANSWERED = {"vulnerability": "Guessing a person's number", "re-identification": "Naming the sender of a report"}
-_QUESTIONS = (
-    ("singling-out", "Singling out: can a report be traced to the person who sent it?", UNIFORM),
-    ("linkability", "Linkability: how much does a report reveal about its sender?", UNIFORM),
-    (
-        "inference",
-        "Inference: can a person's answer be guessed from the release?",
-        "Guessing was not analysed for sums, but the claim limits it.",
-    ),
-)
 
 
 class Total(Deployment):
@@ -57,8 +50,94 @@ class Total(Deployment):
     def planned(self, colluders: int) -> Total:  # noqa: ARG002 - the sum names those that it allows
         return self
 
+    def central(self, protocol: SplitAndMix, *, delta: float) -> Bound:
+        """Return the central epsilon of all rounds together."""
+        return dp.compose([(protocol, self.specification.times)], delta=delta)
+
+    def held(self, protocol: SplitAndMix) -> Iterator[Target]:
+        """Yield each target of the specification, with the computed number that must meet it."""
+        specification, targets = self.specification, self.specification.targets
+        if targets.epsilon is not None:
+            delta = specification.wanted_delta
+            topic, got = f"Central epsilon at delta = {delta:g}", self.central(protocol, delta=delta)
+            yield Target(key="epsilon", topic=topic, rule="at most", asked=targets.epsilon, got=got)
+        yield Target(
+            key="delta",
+            topic="Check: delta, against one over the number of people",
+            rule="below",
+            asked=1 / protocol.n,
+            got=Bound.exact(specification.delta, unit="probability"),
+        )
+        if targets.people is not None:
+            got = Bound.exact(float(protocol.n), unit="people")
+            yield Target(key="people", topic="People", rule="at least", asked=float(targets.people), got=got)
+        if targets.standard_error is not None:
+            got, topic = Bound.exact(protocol.standard_error() / protocol.n, unit=""), "Standard error of the mean"
+            yield Target(key="standard_error", topic=topic, rule="at most", asked=targets.standard_error, got=got)
+        if targets.bits is not None:
+            got, topic = Bound.exact(float(protocol.bits_per_person), unit="bits"), "Bits of each person"
+            yield Target(key="bits", topic=topic, rule="at most", asked=float(targets.bits), got=got)
+
+    def altered(self, protocol: SplitAndMix) -> Total:
+        """Return the deployment changed to the levels, noise and messages of `protocol`."""
+        assert protocol.levels is not None
+        epsilon, delta, levels = protocol.epsilon, protocol.delta, protocol.levels
+        return Total(self.specification.altered(epsilon=epsilon, delta=delta, levels=levels), self.folder)
+
     def calibrate(self, progress: Progress | None = None) -> Choice:  # noqa: ARG002 - takes no time
-        return calibrate_sum(self.specification, base_folder=self.folder)
+        """Return the levels, noise and messages that meet the targets, or how many people are needed if none do.
+
+        Numbers in the data are not used: only people are counted. The error is that for the numbers with the largest
+        rounding error.
+
+        Raises:
+            SpecificationError: neither targets.epsilon nor targets.standard_error is set, or no sum meets a target.
+            DataError, MissingDependencyError: the data cannot be used.
+
+        >>> from hushuffle.specification.sums import parse_sum
+        >>> choice = Total(parse_sum('''
+        ...     population = { n = 10_000, kind = "number", low = 0, high = 100, levels = 11 }
+        ...     sum = { epsilon = 1.0, delta = 1e-9 }
+        ...     targets = { epsilon = 0.5, standard_error = 0.1 }
+        ... '''), Path()).calibrate()
+        >>> protocol = choice.proposed.protocol
+        >>> protocol.levels, protocol.messages, protocol.bits_per_person, round(choice.proposed.standard_error, 4)
+        (126, 7, 147, 0.0286)
+        >>> choice.accurate.protocol.epsilon, choice.met
+        (0.1429, True)
+        """
+        specification, epsilon = self.specification, self.specification.targets.epsilon
+        wanted = specification.targets.standard_error
+        if epsilon is None and wanted is None:
+            hint = "Or set targets.standard_error to search for the smallest epsilon with this error."
+            unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
+        search = SumCalibration(specification, self.people.n)
+        private = None if epsilon is None else search.private(epsilon)
+        accurate = None if wanted is None else search.accurate(wanted)
+        chosen = private or accurate
+        if chosen is None:
+            rule = f"must be a value that some epsilon up to {LARGEST_EPSILON:g} achieves"
+            hint = f"With {self.people.n:,} people: allow a larger error, or ask more people."
+            unfit("targets.standard_error", rule, f"{wanted:g}", hint)
+        needed = None
+        if private is not None and wanted is not None and private.standard_error > wanted:
+            needed = search.people(private.protocol.epsilon, wanted)
+        proposed = self.altered(chosen.protocol)
+        return Choice(
+            kind="sum",
+            title=specification.title or "Calibration of a sum by several messages",
+            population=self.people.population,
+            epsilon=epsilon,
+            delta=specification.wanted_delta,
+            standard_error=wanted,
+            deployment=self.protocol.describe(),
+            written=search.point(self.protocol),
+            private=private,
+            accurate=accurate,
+            people=needed,
+            specification=proposed.specification.effective(),
+            targets=tuple(proposed.held(chosen.protocol)),
+        )
 
     def colluders(self) -> int:
         return self.protocol.n - self.protocol.needed
@@ -73,7 +152,7 @@ class Total(Deployment):
         if wanted is None:
             hint = "Central epsilon of a sum is the same for any number of people; only the error of the mean depends "
             unfit("targets.standard_error", "must be given", "nothing", f"{hint}on it.")
-        size = fewest_people(specification, self.people.n, wanted)
+        size = SumCalibration(specification, self.people.n).fewest_people(wanted)
         if size is None:
             rule = "must be a value that some number of people achieves"
             unfit("targets.standard_error", rule, f"{wanted:g}", "Allow a larger one.")
@@ -82,7 +161,7 @@ class Total(Deployment):
         return SmallestBatch(
             words=protocol.describe().rstrip("."),
             size=size,
-            bound=sums.of_rounds(specification, protocol, delta=delta),
+            bound=self.central(protocol, delta=delta),
             target=target,
             parameters={
                 **target,
@@ -97,14 +176,16 @@ class Total(Deployment):
     def audit(self, **options: Any) -> Report:
         from hushuffle.attacks.audit_specification import audit_sum  # noqa: PLC0415 - only this verb needs it
 
+        self.specification.one_number("audit")
         return audit_sum(self.specification, base_folder=self.folder, **options)
 
     def _learned(self, draft: Draft) -> None:
         specification, protocol = self.specification, self.protocol
         draft.words, draft.k, draft.population = protocol.describe(), protocol.grid.levels, self.people.population
         draft.specification = specification.effective()
-        draft.findings += sums.sum_findings(specification, protocol)
-        draft.targets = tuple(sums.sum_targets(specification, protocol))
+        page = SumPage(specification, protocol, self.central(protocol, delta=specification.delta))
+        draft.findings += page.findings()
+        draft.targets = tuple(self.held(protocol))
         for question, topic in _UNANSWERED.items():
             draft.questions.unanswered.append(Unanswered(question=question, topic=topic, reason=UNIFORM))
         times = specification.times
@@ -114,15 +195,14 @@ class Total(Deployment):
             "delta": f"{specification.delta:g}",
             **rounds(Exposure(rounds=times)),
             **specification.asked.answer.facts(protocol.standard_error() / protocol.n, protocol.n),
-            **sent([(protocol.messages, protocol.bits_per_message)], times=times),
+            **sent([(protocol.messages_per_person, protocol.bits_per_message)], times=times),
         }
 
     def _tables(self, draft: Draft) -> None:
-        specification, protocol, central = self.specification, self.protocol, draft.findings[0].bound
-        draft.tables += [cases(specification, protocol, central), sums.costs(protocol), sums.accuracy(protocol)]
-        draft.tables.append(sums.together(protocol))
-        counted = self.people.population.counts is not None
-        draft.statement = sum_statement(specification, protocol, central, one_row=counted)
+        protocol, page = self.protocol, SumPage(self.specification, self.protocol, draft.findings[0].bound)
+        page.one_row = self.people.population.counts is not None
+        draft.tables += [page.cases(), sums.costs(protocol), sums.accuracy(protocol), sums.together(protocol)]
+        draft.statement = page.statement()
 
     def _concerns(self, draft: Draft) -> None:
         draft.warnings += self.people.warnings
@@ -138,99 +218,117 @@ class Total(Deployment):
     )
 
 
-def sum_statement(
-    specification: SumSpecification, protocol: SplitAndMix, central: Bound, *, one_row: bool
-) -> Statement:
-    """`central` is the epsilon of all rounds; `one_row`: the data is assumed to have one row per person."""
-    times, delta, names = factor(central.upper), specification.delta, specification.statement
-    changes = f"by at most {times}" if times else "so much that an observer may read the numbers"
-    rounds = f", in all {specification.times:,} rounds" if specification.times > 1 else ""
-    out = "All released sums change" if rounds else "The released sum changes"
-    run = f", run by {names.shuffler}," if names.shuffler else ""
-    row = " Each row of data counts as one person." if one_row else ""
-    return Statement(
-        claim=(
-            f"The release is (epsilon, delta)-differentially private with epsilon = {number(central.upper, up=True)} "
-            f"and delta = {delta:g}: except with probability {delta:g}, seeing all messages changes the odds of any "
-            f"conclusion about one person {changes}, whatever else is known, if {protocol.needed:,} people answer and "
-            f"are honest{rounds}."
-        ),
-        unit=f"One person, whose number is replaced by any other{rounds}; how many people answer is public.{row}",
-        threats=tuple(_threats(specification, protocol)),
-        assumptions=tuple(
-            Assumption(key=key, sentence=sentence, vouched=getattr(names.vouched, key) or "")
-            for key, sentence in _assumptions(specification, protocol)
-        ),
-        scenarios=(),
-        respondents=(
-            f"Your device adds a little noise to your number and splits it into {protocol.messages_per_person:,} "
-            "messages. A single message reveals nothing about your number, but all your messages together reveal it.",
-            f"A shuffler{run} mixes your messages with those of all others, so that none can be recognized as yours.",
-            f"{out} the odds of any conclusion about you {changes}, except with a probability of {chance(delta)}, "
-            "even for an observer who knows the numbers of all others.",
-            "If the shuffler reveals which messages are yours, nothing protects your number.",
-            "The fact that you take part is not hidden.",
-        ),
-        anonymity=tuple(
-            Anonymity(key=key, question=question, sentence=sentence, bound=None)
-            for key, question, sentence in _QUESTIONS
-        ),
-        unprotected=(
-            "Facts about the population as a whole: their publication is the purpose of the collection.",
-            "Whether a person takes part, when, and from which address: network traffic was not analysed.",
-            "Other collections about the same people: their epsilons add up with this one.",
-            "The correctness of the sum: a single dishonest person can change it to any possible value.",
-        ),
-        facts=(
-            *((("Author", names.author),) if names.author else ()),
-            ("Date", f"{today()}, by hushuffle {__version__}"),
-            ("Specification, SHA-256", digest(specification.effective())),
-        ),
-        responsible=responsible(names),
-    )
+class SumPage(ClaimPage):
+    """The first page about a sum; `central` is the epsilon of all rounds."""
 
+    one_row = False
+    """Whether the data is assumed to have one row per person."""
 
-def _threats(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[str]:
-    names = specification.statement
-    analyst = f"The analyst ({names.analyst})" if names.analyst else "The analyst"
-    who = f"The shuffler, run by {names.shuffler}," if names.shuffler else "The shuffler (set statement.shuffler)"
-    yield f"{analyst} is not trusted: the claim holds even for an adversary who knows all other numbers."
-    yield f"{who} is trusted to hide who sent which message. If it fails, nothing protects the numbers."
-    others = protocol.n - protocol.needed
-    if others:
-        yield f"Up to {others:,} people in total may be absent, be dishonest or collude with the analyst."
+    def __init__(self, specification: Any, protocol: SplitAndMix, central: Bound) -> None:
+        super().__init__(specification.statement, specification.delta, specification.effective())
+        self.protocol, self.times, self.central = protocol, specification.times, central
+        times = factor(central.upper)
+        self.changes = f"by at most {times}" if times else "so much that an observer may read the numbers"
+        self.rounds = f", in all {self.times:,} rounds" if self.times > 1 else ""
+        self.spare = protocol.n - protocol.needed
 
+    def findings(self) -> Iterator[Finding]:
+        """Yield what an adversary learns from the release, and from a compromised shuffler."""
+        rounds = f" of all {self.times:,} rounds" if self.times > 1 else ""
+        times = factor(self.central.upper)
+        effect = f"changes the odds of any conclusion about you by at most {times}"
+        colluding = f", and while colluding with {self.spare:,} of the people," if self.spare else ""
+        yield Finding(
+            question="central-dp",
+            adversary=RELEASE,
+            sentence=(
+                f"Whatever else they know{colluding} seeing all messages{rounds} "
+                f"{effect if times else 'may reveal your numbers'} (delta = {self.delta:g}), if "
+                f"{self.protocol.needed:,} people answer and are honest, and the shuffler releases nothing otherwise."
+            ),
+            bound=self.central,
+            proof=SharedSums.proof,
+        )
+        yield Finding(
+            question="local-dp",
+            adversary=SHUFFLER,
+            sentence=(
+                "Your messages add up to your numbers: if the shuffler reveals the senders, nothing protects them."
+                if self.protocol.coordinates > 1
+                else "Your messages add up to your number: if the shuffler reveals the senders, nothing protects it."
+            ),
+            bound=dp.local_epsilon(self.protocol),
+            proof=f"each person adds zero noise with probability {self.protocol.noise.ties:.4g}",
+        )
 
-def _assumptions(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[tuple[str, str]]:
-    times = specification.times
-    again = f"more than {times:,} times" if times > 1 else "again"
-    yield "one_answer", f"Each person gives one number{' a round' if times > 1 else ''}. More numbers reveal more."
-    yield "no_repeats", f"No person is asked the same question {again}. The table of several sums shows the cost."
-    yield "participation", "Participation is public, and does not depend on the numbers."
-    yield "devices", "Devices run the mechanism as described, with unpredictable random numbers."
-    honest = "answer, are honest and do not collude with the analyst"
-    yield "honest", f"Of {protocol.n:,} people {protocol.needed:,} {honest}."
-    yield "shuffler", "The shuffler does not reveal who sent which message, and does not collude with the analyst."
-    yield "withheld", "The shuffler releases nothing if too few honest people answer."
+    def claim(self) -> str:
+        honest = f"if {self.protocol.needed:,} people answer and are honest{self.rounds}"
+        return self.claimed(self.central, f"{self.promise('all messages', self.changes)}, {honest}.")
 
+    def unit(self) -> str:
+        row = " Each row of data counts as one person." if self.one_row else ""
+        return f"One person, whose number is replaced by any other{self.rounds}; how many people answer is public.{row}"
 
-def cases(specification: SumSpecification, protocol: SplitAndMix, central: Bound) -> Table:
-    """Epsilon and errors in the planned case and in other cases, for example with fewer people."""
-    planned = protocol.standard_error() / protocol.n
-    times, delta = specification.times, specification.delta
-    rounds = f" of all {times:,} rounds" if times > 1 else ""
-    rows: list[tuple[str, Bound | str, float | str]] = [("As planned", central, planned)]
-    spare = protocol.n - protocol.needed
-    if spare:
-        least = protocol.standard_error(protocol.needed) / protocol.needed
-        rows.append((f"{spare:,} people do not answer, all others are honest", central, least))
-        rows.append((f"{spare:,} people who answer collude with the analyst", central, planned))
-    rows.append((f"{spare + 1:,} people do not answer, or collude with the analyst", "no guarantee", "none: withheld"))
-    rows.append(("The shuffler is compromised", dp.local_epsilon(protocol), planned))
-    return Table(
-        key="cases",
-        title="What if",
-        caption=f"Central epsilon{rounds} at delta = {delta:g}, and the standard error of the mean.",
-        columns=("case", "epsilon, proven", "standard error"),
-        rows=tuple(rows),
-    )
+    def threats(self) -> Iterator[str]:
+        yield self.analyst("numbers")
+        yield f"{self.shuffler} is trusted to hide who sent which message. If it fails, nothing protects the numbers."
+        if self.spare:
+            yield f"Up to {self.spare:,} people in total may be absent, be dishonest or collude with the analyst."
+
+    def assumptions(self) -> Iterator[tuple[str, str]]:
+        times, protocol = self.times, self.protocol
+        again = f"more than {times:,} times" if times > 1 else "again"
+        yield "one_answer", f"Each person gives one number{' a round' if times > 1 else ''}. More numbers reveal more."
+        yield "no_repeats", f"No person is asked the same question {again}. The table of several sums shows the cost."
+        yield "participation", "Participation is public, and does not depend on the numbers."
+        yield "devices", DEVICES
+        honest = "answer, are honest and do not collude with the analyst"
+        yield "honest", f"Of {protocol.n:,} people {protocol.needed:,} {honest}."
+        yield "shuffler", "The shuffler does not reveal who sent which message, and does not collude with the analyst."
+        yield "withheld", "The shuffler releases nothing if too few honest people answer."
+
+    def respondents(self) -> Iterator[str]:
+        yield (
+            "Your device adds a little noise to your number and splits it into "
+            f"{self.protocol.messages_per_person:,} messages. A single message reveals nothing about your number, but "
+            "all your messages together reveal it."
+        )
+        yield (
+            f"A shuffler{self.run} mixes your messages with those of all others, so that none can be recognized as "
+            "yours."
+        )
+        out = "All released sums change" if self.rounds else "The released sum changes"
+        yield (
+            f"{out} the odds of any conclusion about you {self.changes}, except with a probability of "
+            f"{chance(self.delta)}, even for an observer who knows the numbers of all others."
+        )
+        yield "If the shuffler reveals which messages are yours, nothing protects your number."
+        yield TAKING_PART
+
+    def answered(self, key: str) -> tuple[str, Bound | None]:
+        guessing = "Guessing was not analysed for sums, but the claim limits it."
+        return guessing if key == "inference" else UNIFORM, None
+
+    def unprotected(self) -> Iterator[str]:
+        yield "The correctness of the sum: a single dishonest person can change it to any possible value."
+
+    def cases(self) -> Table:
+        """Return epsilon and errors in the planned case and in other cases, for example with fewer people."""
+        protocol, central, spare = self.protocol, self.central, self.spare
+        planned = protocol.standard_error() / protocol.n
+        rounds = f" of all {self.times:,} rounds" if self.times > 1 else ""
+        rows: list[tuple[str, Bound | str, float | str]] = [("As planned", central, planned)]
+        if spare:
+            least = protocol.standard_error(protocol.needed) / protocol.needed
+            rows.append((f"{spare:,} people do not answer, all others are honest", central, least))
+            rows.append((f"{spare:,} people who answer collude with the analyst", central, planned))
+        fewer = f"{spare + 1:,} people do not answer, or collude with the analyst"
+        rows += [(fewer, "no guarantee", "none: withheld")]
+        rows += [("The shuffler is compromised", dp.local_epsilon(protocol), planned)]
+        return Table(
+            key="cases",
+            title="What if",
+            caption=f"Central epsilon{rounds} at delta = {self.delta:g}, and the standard error of the mean.",
+            columns=("case", "epsilon, proven", "standard error"),
+            rows=tuple(rows),
+        )

@@ -126,7 +126,7 @@ def _said(
         yield texts["as-it-is"]
     else:
         yield texts["noise"]
-        if exposure.memoised:
+        if exposure.stored:
             yield texts["kept"]
         yield texts["named"].format(factor=times(local)) if times(local) else texts["readable"]
     who = specification.statement.shuffler

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from hushuffle.errors import InvalidInputError, NumericalError
 from hushuffle.estimation import estimate, predicted_standard_error, standard_errors_at
+from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Utility
@@ -23,7 +23,7 @@ from hushuffle.specification import Specification
 LEAST: Final = 1e-6
 """The smallest local epsilon that is tried to meet an accuracy target."""
 
-_FINE: Final = 5e-13
+FINE: Final = 5e-13
 """Relative resolution of a local epsilon that meets an accuracy target."""
 
 
@@ -64,7 +64,7 @@ def utility(
     )
 
 
-def worst_error(protocol: Protocol) -> float:
+def worst_error(protocol: Protocol | MixedProtocol) -> float:
     """Return the standard error of an estimated share at the worst true share."""
     return float(predicted_standard_error(protocol, frequency=np.array([0.0, 1.0])).max())
 
@@ -91,18 +91,17 @@ def error_with(protocol_with: Callable[[float], Protocol], local_epsilon: float)
         return math.inf
 
 
-def least_accurate(protocol_with: Callable[[float], Protocol], wanted: float) -> float | None:
-    """Return the smallest local epsilon whose standard error is at most `wanted`; None if there is none.
+def least_accurate(error: Callable[[float], float], wanted: float, *, fine: float = FINE) -> float | None:
+    """Return the smallest local epsilon whose `error` is at most `wanted`; None if there is none.
 
     >>> import hushuffle as hs
     >>> def survey(epsilon):
     ...     noisy = hs.RandomizedResponse(k=2, epsilon=epsilon)
     ...     return hs.Protocol(randomizer=noisy, shuffler=hs.UniformShuffle(), n=900)
-    >>> round(least_accurate(survey, 0.05), 4)
+    >>> round(least_accurate(lambda local: error_with(survey, local), 0.05), 4)
     0.6549
     """
-    apply = partial(error_with, protocol_with)
-    noise = Parameter(name="local epsilon", apply=apply, easiest=LARGEST_LOCAL, hardest=LEAST, resolution=_FINE)
+    noise = Parameter(name="local epsilon", apply=error, easiest=LARGEST_LOCAL, hardest=LEAST, resolution=fine)
     solution = solve(noise, Requirement(excess=lambda error: log_excess(error, wanted)))
     return None if solution is None else solution.value
 

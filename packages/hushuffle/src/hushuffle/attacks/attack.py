@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -27,7 +27,7 @@ from hushuffle.model.report import software
 from hushuffle.model.traces import Traces
 from hushuffle.questions import pie, pse
 from hushuffle.randomness import Randomness, reproducible, secure
-from hushuffle.tables.categories import ANYTHING, MISSING, Rule
+from hushuffle.tables.categories import ANYTHING, MISSING
 from hushuffle.tables.published import load_checkins, load_ratings
 from hushuffle.tables.reader import TableReader, open_source
 
@@ -61,7 +61,14 @@ def load_traces(
     if kind == "ratings":
         return load_ratings(source, least=stars)
     wanted = {"user": (user, ANYTHING), "item": (item, ANYTHING)} | ({} if time is None else {"time": (time, ANYTHING)})
-    frame = _complete(TableReader(open_source(str(source), base_folder=Path()), wanted), wanted)
+    reader = TableReader(open_source(str(source), base_folder=Path()), wanted)
+    blocks = []
+    for block in reader.blocks():
+        for name, (column, _) in wanted.items():
+            sentence = f": {{count}} of {block.frame.height:,} records are missing."
+            reader.faults[name].refuse(MISSING, f"{block.part.name}: column {column!r}", sentence)
+        blocks.append(block.frame)
+    frame = pl.concat(blocks)
     if not frame.height:
         fail(f"{source}: no records.")
     labels = tuple(frame["item"].unique().sort().to_list())
@@ -81,16 +88,6 @@ def _in_order(times: pl.Series) -> npt.NDArray[np.int64]:
 
 def _ranked(column: pl.Series) -> npt.NDArray[np.int64]:
     return column.rank("dense").cast(pl.Int64).to_numpy() - 1
-
-
-def _complete(reader: TableReader, wanted: Mapping[str, tuple[str, Rule]]) -> pl.DataFrame:
-    blocks = []
-    for block in reader.blocks():
-        for name, (column, _) in wanted.items():
-            sentence = f": {{count}} of {block.frame.height:,} records are missing."
-            reader.faults[name].refuse(MISSING, f"{block.part.name}: column {column!r}", sentence)
-        blocks.append(block.frame)
-    return pl.concat(blocks)
 
 
 Mechanism = Literal["randomized-response", "local-hashing", "subset-selection"]

@@ -227,7 +227,10 @@ def _member(audiences: Integers, bits: int, p: float, hashes: int, terms: Terms)
     protocol = bloom.snr.columns(publishers, bits, p)
     column = dp.delta(protocol, epsilon=0.0)
     encoder = BloomEncoder(bits=bits, hashes=hashes, key=terms.rng.words(4).tobytes())
-    logos = _filled(audiences, bits, hashes, terms.rng)
+    # The number of audiences of other people that set each bit column, at uniform positions.
+    logos = np.zeros(bits, dtype=np.int64)
+    sets = np.repeat(np.arange(audiences.size), audiences * hashes)
+    np.bitwise_or.at(logos, terms.rng.integers(bits, sets.size), sets)
     ones = [np.packbits((logos >> bit & 1).astype(np.bool_)) for bit in range(publishers)]
     without = [BloomFilter(bits=bits, hashes=hashes, key_check=encoder.key_check, packed=packed) for packed in ones]
     # The target is a person whose columns are set by the fewest other people: the easiest one.
@@ -250,14 +253,6 @@ def _member(audiences: Integers, bits: int, p: float, hashes: int, terms: Terms)
         success=tell_apart(run, terms),
         certified=fair(column.upper * hashes, column),
     )
-
-
-def _filled(audiences: Integers, bits: int, hashes: int, rng: Randomness) -> Integers:
-    """Return how many audiences of other people set each bit column, shape (bits,), at uniform positions."""
-    logos = np.zeros(bits, dtype=np.int64)
-    sets = np.repeat(np.arange(audiences.size), audiences * hashes)
-    np.bitwise_or.at(logos, rng.integers(bits, sets.size), sets)
-    return logos
 
 
 def round_games(protocol: Protocol, *, rounds: int, memoised: bool = False) -> list[Named]:

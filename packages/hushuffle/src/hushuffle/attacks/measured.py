@@ -216,10 +216,7 @@ def _event(train: Floats, trials: int, delta: float, confidence: float, *, ratio
 
 
 def _shares(train: Floats, *, ratios: bool) -> tuple[Floats, Floats]:
-    """Return sorted scores, and each input's share among the lowest 0, 1, 2, ..., shape (2, trials + 1).
-
-    A trial counts for its own input; likelihood ratios count for both.
-    """
+    """Return sorted scores, and each input's share among the lowest 0, 1, ... trials; ratios count for both."""
     half, order = train.size // 2, np.argsort(train)
     first = np.repeat([1.0, 0.0], half)
     if ratios:

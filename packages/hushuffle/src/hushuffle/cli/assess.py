@@ -40,7 +40,7 @@ def assess(
         strict: end with exit code 3 if a target is missed, or is not shown to be met.
     """
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
-    from hushuffle.specification.sums import load_deployment  # noqa: PLC0415
+    from hushuffle.specification.mixed import load_deployment  # noqa: PLC0415
 
     parsed = load_deployment(specification)
     folder = Path("hushuffle-out") / specification.stem if out is None else out

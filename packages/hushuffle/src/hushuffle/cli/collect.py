@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hushuffle.collection.release import Release
     from hushuffle.collection.request import Asked, KeyRounds, Keys, Request
     from hushuffle.model import Bound
+    from hushuffle.specification.mixed import MixedSpecification
     from hushuffle.specification.sums import SumSpecification
 
 _Key = Parameter(group=Group("Repeatable randomness", sort_key=2))
@@ -57,7 +58,7 @@ def collect(
 
     Writes reports.parquet and manifest.json into a new folder; on errors, no file.
     Secure aggregation writes sums.json instead of reports, and a specification
-    with [sum] writes messages.parquet. Releases no other column, and no order of
+    with [sum] writes messages.parquet. [[groups]] are shuffled together. Releases no other column, and no order of
     the records. Several [[columns]] are shuffled independently, each into its own
     folder.
 
@@ -82,17 +83,15 @@ def collect(
     """
     cluster = master_of(engine, master)
     _check_options(batches=batches, files=late or interrupted)
-    from hushuffle.specification.sums import SumSpecification, load_deployment  # noqa: PLC0415 - only when needed
+    from hushuffle.specification import Collection  # noqa: PLC0415 - only when needed
+    from hushuffle.specification.mixed import load_deployment  # noqa: PLC0415
 
     collection = load_deployment(specification)
-    if isinstance(collection, SumSpecification):
-        sums.refuse(
-            {"--reference": reference, "--batches": batches},
-            "a specification with [sum] is collected in one run, and its messages have no order. Remove the option.",
-        )
+    if not isinstance(collection, Collection):
+        options: dict[str, object] = {"--reference": reference, "--batches": batches}
         arguments: dict[str, Any] = {"sources": tuple(sources or ()), "column": column, "min_batch": min_batch}
         arguments |= {"base_folder": specification.parent, "budget": budget, "master": cluster}
-        return _sum(collection, out, arguments, keys=_keys(key_file, ids, round_number, new=new_key))
+        return _other(collection, out, arguments, options, keys=_keys(key_file, ids, round_number, new=new_key))
     if key_file is not None and ids is None and collection.whole.memoised:
         ids = collection.whole.population.whose
     keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
@@ -154,22 +153,66 @@ def _warn_of_rows(selected: Sequence[Asked], request: Request, **remedy: str) ->
         warn({"": row_warnings(first.files, answers=answers, form=first.form, base_folder=first.base_folder, **remedy)})
 
 
-def _sum(specification: SumSpecification, out: Path, arguments: dict[str, Any], *, keys: Keys | None) -> Exit:
-    from hushuffle.collection.request import Asked, Request  # noqa: PLC0415 - a mistake in the file shows before
-    from hushuffle.collection.sums import collect_sum  # noqa: PLC0415
+def _other(
+    specification: SumSpecification | MixedSpecification,
+    out: Path,
+    arguments: dict[str, Any],
+    options: dict[str, object],
+    *,
+    keys: Keys | None,
+) -> Exit:
+    """Collect a sum, or groups with different randomizers; refuse the `options` that have no meaning for them."""
+    from hushuffle.collection.request import Request  # noqa: PLC0415 - a mistake in the file shows before
+    from hushuffle.specification.mixed import MixedSpecification  # noqa: PLC0415
 
+    if isinstance(specification, MixedSpecification):
+        options |= {"--key-file": keys, "--budget": arguments["budget"], "--engine spark": arguments["master"]}
+        sums.refuse(
+            options, "[[groups]] are collected in one run on this machine with fresh randomness. Remove the option."
+        )
+    sums.refuse(
+        options,
+        "a specification with [sum] is collected in one run, and its messages have no order. Remove the option.",
+    )
     with heard(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
             request = Request(**arguments, keys=keys, progress=tell)
         except InvalidInputError as error:
             raise UsageError(str(error)) from None
-        released = collect_sum(specification, out=out, request=request)
+        if isinstance(specification, MixedSpecification):
+            return _groups(specification, out, request)
+        return _sum(specification, out, request)
+
+
+def _sum(specification: SumSpecification, out: Path, request: Request) -> Exit:
+    from hushuffle.collection.request import Asked  # noqa: PLC0415 - a mistake in the file shows before
+    from hushuffle.collection.sums import collect_sum  # noqa: PLC0415
+
+    released = collect_sum(specification, out=out, request=request)
     lines = [*sums.described(released), *_of_key(released.rounds), *_of_budget(released.spent), ""]
     lines += [f"Wrote {file}" for file in released.files]
     print_lines(lines)
     from hushuffle.specification.warnings import ONE_NUMBER  # noqa: PLC0415 - when needed
 
     _warn_of_rows([Asked.about(specification.asked, request)], request, remedy=ONE_NUMBER)
+    return Exit.DONE
+
+
+def _groups(specification: MixedSpecification, out: Path, request: Request) -> Exit:
+    from hushuffle.collection.mixed import collect_groups  # noqa: PLC0415 - a mistake in the file shows before
+    from hushuffle.collection.request import Asked  # noqa: PLC0415
+
+    released = collect_groups(specification, out=out, request=request)
+    people = released.protocol.n
+    lines = [released.protocol.describe(), f"Central epsilon {released.central}, for the people of all groups."]
+    lines.append(f"Each row counts as one person: {people:,} rows, {people:,} people.")
+    if released.dropped:
+        lines.append(f"Dropped {released.dropped:,} records without an answer (the files do not record this number).")
+    print_lines([*lines, "", *(f"Wrote {file}" for file in released.files)])
+    from hushuffle.specification import warnings as about  # noqa: PLC0415 - only when needed
+
+    _warn_of_rows([Asked.about(specification.shared.population, request)], request, remedy=about.ONE_RECORD)
+    warn({"": about.weighted_warnings(released.protocol)})
     return Exit.DONE
 
 

@@ -57,7 +57,8 @@ def estimate(
     intervals (family-wise error rate: 1 - confidence). Output files contain all
     values, each with its own interval. Several collections of different people are
     added if they have the same randomizer and categories. For a [sum], prints the
-    sum and the mean.
+    sum and the mean. For [[groups]], prints shares in which groups with less noise
+    count more.
 
     Args:
         reports: folders that collect wrote, files of reports, or files of counts (.json).
@@ -221,6 +222,7 @@ def _facts(
     }
     if most > 1:
         facts["meaning"] = f"people, people_low and people_high count reports: up to {most:,} per person."
+    facts |= tally.weights
     if estimated is not None:
         facts[tally.answer.estimated_as] = dict(estimated.facts)
     if simplex is not None:

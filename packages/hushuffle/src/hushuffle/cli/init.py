@@ -10,12 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from hushuffle.cli.console import Exit, misused, progress, width
-
-if TYPE_CHECKING:
-    from hushuffle.model import Progress
 
 Answer = TypeVar("Answer")
 
@@ -26,7 +23,6 @@ _MOST_ROUNDS: Final = 100_000
 _MOST_REPORTS: Final = 10_000
 _TIMES: Final = {"": 1, "k": 10**3, "thousand": 10**3, "m": 10**6, "million": 10**6}
 _MOST_COLUMNS: Final = 50
-_MOST_MESSAGES: Final = 100
 _LARGEST_DELTA: Final = 1e-6
 _RELEASE: Final = {"a": 0.1, "b": 0.5, "c": 1.0}
 _FAILED: Final = {"a": 1.0, "b": 2.0, "c": 4.0, "d": None}
@@ -96,71 +92,32 @@ def init(file: Path = Path("survey.toml"), /) -> Exit:
     refuse_file(file)
     wishes = _answers()
     with progress(enabled=sys.stderr.isatty()) as tell:
-        sentence, tables, advice = _designed(wishes, tell)
-    if not tables:
-        _no_way(advice)
+        # Imported here, so that the first question does not wait for numerics.
+        from hushuffle.assessment.proposed import proposed  # noqa: PLC0415
+
+        result = proposed(wishes.kind, wishes.population, wishes.targets, **wishes.more, progress=tell)
+    if not result.tables:
+        _no_way(result.advice)
         return Exit.MISSED
     from hushuffle.files.causes import naming  # noqa: PLC0415
     from hushuffle.files.private_files import private_file  # noqa: PLC0415
 
     with naming(file), private_file(file, first=True) as new:
-        new.write(drafted(sentence, tables, wishes).encode())
-    sys.stdout.write(f"\n{_filled(f'It meets all targets: {sentence}.')}\n")
+        new.write(drafted(result.sentence, result.tables, wishes).encode())
+    sys.stdout.write(f"\n{_filled(f'It meets all targets: {result.sentence}.')}\n")
     sys.stdout.write(f"Wrote {file}. Next: hushuffle assess {file}\n")
     return Exit.DONE
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """Tables, the number of rounds and of changes, the largest `error` of a mean, and the `honest` share for a sum.
-
-    `messages` says whether people may send blanket messages.
-    """
+    """The tables for a file, and `more` that decides which deployments are tried."""
 
     kind: str
     population: dict[str, Any]
     targets: dict[str, Any]
     statement: dict[str, str]
-    rounds: int
-    changes: int | None
-    columns: Sequence[Mapping[str, Any]] = ()
-    error: float = 0.0
-    honest: float = 1.0
-    messages: bool = False
-
-
-def _designed(answers: _Asked, tell: Progress | None) -> tuple[str, Mapping[str, Any], Sequence[str]]:
-    """The deployment in words and as tables; if none is possible, advice on changes."""
-    # Imported here, so that the first question does not wait for numerics.
-    single = answers.kind == "shares" and answers.rounds == 1 and "reports_per_person" not in answers.population
-    if not (single or answers.messages):
-        from hushuffle.assessment import repeated  # noqa: PLC0415
-
-        population, targets, rounds = answers.population, answers.targets, answers.rounds
-        if answers.kind == "columns":
-            design = repeated.columns(answers.columns, targets, n=population["n"], rounds=rounds, progress=tell)
-        elif answers.kind == "number":
-            design = repeated.mean(population, targets, error=answers.error, rounds=rounds, progress=tell)
-        elif answers.kind == "sum":
-            design = repeated.total(population, targets, honest=answers.honest, rounds=rounds)
-        else:
-            design = repeated.repeated(population, targets, rounds=rounds, changes=answers.changes, progress=tell)
-        return design.sentence, design.tables, design.advice
-    import tomllib  # noqa: PLC0415
-
-    from hushuffle.assessment.choose import choose  # noqa: PLC0415
-
-    times = {"rounds": answers.rounds} if answers.rounds > 1 else {}
-    wishes = {**times, "population": answers.population, "shuffler": {"kind": "uniform"}, "targets": answers.targets}
-    choice = choose(wishes, most_messages=_MOST_MESSAGES if answers.messages else 1.0, progress=tell)
-    if not choice.rows:
-        return "", {}, [advice.sentence for advice in choice.advice]
-    if answers.messages:
-        blanket = [row for row in choice.rows if "blanket-messages" in row.specification]
-        best = min(blanket or choice.rows, key=lambda row: row.point.standard_error)
-        return best.sentence, tomllib.loads(best.specification), ()
-    words = f"{choice.rows[0].sentence}, the first of {len(choice.rows)} deployments that hushuffle choose lists"
-    return words, tomllib.loads(choice.rows[0].specification), ()
+    more: dict[str, Any]
 
 
 def _answers() -> _Asked:
@@ -198,25 +155,20 @@ def _answers() -> _Asked:
         question = _SHUFFLER.format(reports=seen, messages=_MESSAGES if kind == "shares" else "")
         failed, messages = ask(question, "c", lambda text: _failed(text, messages=kind == "shares"))
     names = {"shuffler": ask(_RUNS, "-", _name), "analyst": ask(_SEES, "-", _name)}
-    accuracy = {} if kind == "number" else {"standard_error": error}
     targets = {
         "delta": usual_delta(people),
-        **accuracy,
+        "standard_error": error,
         "epsilon": release,
         "local_epsilon": failed,
     }
-    several = {"reports_per_person": twice} if twice > 1 else {}
+    if twice > 1:
+        values |= {"reports_per_person": twice}
     return _Asked(
         kind=kind,
-        population={"n": people * twice, **values, **several},
+        population={"n": people * twice, **values},
         targets={key: value for key, value in targets.items() if value is not None},
         statement={key: name for key, name in names.items() if name},
-        rounds=rounds,
-        changes=changes,
-        columns=columns,
-        error=error,
-        honest=honest,
-        messages=messages,
+        more={"rounds": rounds, "changes": changes, "columns": columns, "honest": honest, "messages": messages},
     )
 
 

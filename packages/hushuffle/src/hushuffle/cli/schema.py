@@ -13,7 +13,7 @@ def schema() -> None:
       hushuffle schema > hushuffle-out/specification.schema.json
 
     Editors use the schema to complete and check TOML files: those of one column,
-    of several [[columns]], of a study of reach, and of a [sum].
+    of several [[columns]], of [[groups]], of a study of reach, and of a [sum].
     """
     from hushuffle.specification import schema_text  # noqa: PLC0415 - only when needed
 

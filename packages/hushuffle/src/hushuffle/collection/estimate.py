@@ -21,15 +21,17 @@ from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, part_of
 from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
 from hushuffle.estimation import HeavyHitters, PoisoningGain, estimate, heavy_hitters, poisoning_gain
 from hushuffle.estimation.poisoning import usual_fakes
-from hushuffle.estimation.readout import frequency_variance, readout
+from hushuffle.estimation.readout import ByGroups, frequency_variance, readout
+from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Scrambler, SecureAggregation, Shuffler
 from hushuffle.mechanisms.shufflers.base import Reveals
-from hushuffle.model import Estimate, Histogram, Progress, Warned, silent
+from hushuffle.model import Estimate, Histogram, Progress, Warned, json_number, silent
 from hushuffle.report.formatting import plural
 from hushuffle.specification import Specification, parse
-from hushuffle.specification.warnings import deployment_warnings
+from hushuffle.specification.mixed import is_mixed, parse_mixed
+from hushuffle.specification.warnings import deployment_warnings, weighted_warnings
 
 _BEYOND: Final = 8.0
 """Random deviations practically never exceed this number of standard errors."""
@@ -46,12 +48,16 @@ class Tally:
     specification: Specification
     randomizer: Mechanism
     counts: Histogram
+    groups: MixedProtocol | None = None
+    """The protocol, if groups of people have different randomizers; `randomizer` is that of the first group."""
 
     @property
     def labels(self) -> tuple[str, ...]:
         return self.specification.population.read(Path()).population.labels
 
     def __add__(self, other: Tally) -> Tally:
+        if self.groups is not None or other.groups is not None:
+            fail("Releases of groups with different randomizers do not add up. Estimate each release separately.")
         if self.specification.memoised:
             fail(
                 "Memoized reports repeat the same noise in every round, so adding up rounds does not reduce it. "
@@ -99,11 +105,25 @@ class Tally:
         except UnsupportedProtocolError as refusal:
             return Estimated(facts={"unanswered": str(refusal)}, notes=(str(refusal),))
 
+    @property
+    def weights(self) -> dict[str, Any]:
+        """How the estimate weights groups with different randomizers, as plain values; empty without groups."""
+        if self.groups is None:
+            return {}
+        read = ByGroups.of(self.groups.groups)
+        rows = [
+            {"people": people, "local_epsilon": json_number(randomizer.local_epsilon), "weight": weight}
+            for (people, randomizer), weight in zip(self.groups.groups, read.weights, strict=True)
+        ]
+        return {"groups": rows, "largest_bias": read.bias}
+
     def told_from_noise(self, estimated: Estimate, *, confidence: float) -> HeavyHitters:
         """With probability at least `confidence`, every value in the result has at least one person."""
         return heavy_hitters(estimated, protocol=self.protocol, level=1 - confidence)
 
     def warnings(self, *, confidence: float) -> tuple[Warned, ...]:
+        if self.groups is not None:
+            return (*self._implausible(), *weighted_warnings(self.groups))
         delta = self.specification.targets.delta
         return (*self._implausible(), *deployment_warnings(self.protocol, delta=delta, level=1 - confidence))
 
@@ -129,7 +149,10 @@ class Tally:
         return poisoning_gain(self.protocol, fakes=usual_fakes(reports // each), reports_per_person=each)
 
     @property
-    def protocol(self) -> Protocol:
+    def protocol(self) -> Any:
+        if self.groups is not None:
+            return self.groups.with_dummies(self.manifest.dummies)
+
         def with_shuffler(shuffler: Shuffler) -> Protocol:
             return Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
 
@@ -192,7 +215,7 @@ def _released(source: Path) -> Path:
 
 def _of_counts(file: Path) -> Tally:
     manifest, counts = read_counts(file)
-    specification, randomizer = _described(manifest, file)
+    specification, randomizer, groups = _described(manifest, file)
     summed = specification.shuffler.reveals is Reveals.SUMS
     each = specification.shuffler.build().all_coins if summed else 0
     if bool(each) != bool(manifest.coins) or (each and manifest.coins % each):
@@ -204,7 +227,13 @@ def _of_counts(file: Path) -> Tally:
     reports = manifest.reports
     if each_report is not None and not summed and int(counts.sum()) != each_report * reports:
         fail(f"{file}: the counts are impossible for {reports:,} reports: the file may have been edited.")
-    return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
+    return Tally(
+        manifest=manifest,
+        specification=specification,
+        randomizer=randomizer,
+        counts=Histogram(counts=counts),
+        groups=groups,
+    )
 
 
 def count_here(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histogram]:
@@ -220,22 +249,27 @@ def count_here(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histo
 
 def _of_reports(described: Path, files: Sequence[Path], count: Count) -> Tally:
     manifest = read_manifest(described)
-    specification, randomizer = _described(manifest, described)
+    specification, randomizer, groups = _described(manifest, described)
     size, counts = count(files, randomizer)
     expected = manifest.reports
     if size != expected:
         fail(f"{described} describes {expected:,} reports, but there are {size:,}: it belongs to other reports.")
-    return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=counts)
+    return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=counts, groups=groups)
 
 
-def _described(manifest: Manifest, path: Path) -> tuple[Specification, Mechanism]:
+def _described(manifest: Manifest, path: Path) -> tuple[Specification, Mechanism, MixedProtocol | None]:
+    text, name, mixed = manifest.specification, f"the specification in {path}", None
     try:
-        specification = parse(manifest.specification, file=f"the specification in {path}")
+        mixed = parse_mixed(text, file=name) if is_mixed(text) else None
+        specification = parse(text, file=name) if mixed is None else mixed.shared
     except SpecificationError as error:
         raise DataError(str(error)) from error
     if specification.plain()["population"].get("n") != manifest.people:
         fail(f"{path}: `people` and `specification` contradict each other: the file may have been edited.")
-    return specification, specification.randomizer.build(specification.population.read(Path()).k)
+    k = specification.population.read(Path()).k
+    groups = None if mixed is None else mixed.build([group.people or 0 for group in mixed.groups], k)
+    randomizer = specification.randomizer.build(k) if groups is None else groups.groups[0][1]
+    return specification, randomizer, groups
 
 
 def _alike(specification: Specification) -> tuple[Any, Any]:

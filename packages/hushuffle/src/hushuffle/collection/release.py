@@ -30,7 +30,7 @@ from hushuffle.specification import Specification
 from hushuffle.specification.population import ONE_ROW, relation
 from hushuffle.tables.people import FewOfEach
 from hushuffle.tables.private import BATCH, Batch, ColumnBatches
-from hushuffle.tables.refused import Refused
+from hushuffle.tables.refused import RefusedRecords
 
 _SHARED: Final = ("title", "rounds", "memoised", "changes", "shuffler", "targets")
 _KEPT: Final = (
@@ -70,7 +70,7 @@ class Release:
     clipped: int = 0
     reports: int = 1
     total: Bound | None = None
-    refused: Refused | None = field(default=None, repr=False)
+    refused: RefusedRecords | None = field(default=None, repr=False)
 
     @property
     def content(self) -> str:

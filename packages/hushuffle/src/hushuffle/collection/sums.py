@@ -65,6 +65,7 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
     clients and the shuffler. So this is a rehearsal, or a collection by an operator who is trusted with the numbers.
     """
     _refuse_options(request)
+    specification.one_number("collect")
     selection = Asked.about(specification.asked, request)
     if request.budget is not None:
         refuse_used_up(request.budget)

@@ -240,7 +240,7 @@ Reduction: TypeAlias = Same | Worst | Mean | Rounds | Between
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class DerivationStep:
     """The base class of rules and laws, which answer questions.
 
     Args:
@@ -272,7 +272,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule(Step):
+class Rule(DerivationStep):
     """A theorem that reduces a question with the features `on` to questions with fewer features.
 
     Args:
@@ -314,7 +314,7 @@ class Rule(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Law(Step):
+class Law(DerivationStep):
     """A computation of the privacy curve of a question with no other features than those in `beside`.
 
     Args:

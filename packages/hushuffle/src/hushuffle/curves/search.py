@@ -16,7 +16,7 @@ from hushuffle.curves.laws.local import FiniteLocal, Local
 from hushuffle.curves.laws.secure_sums import SecureSums
 from hushuffle.curves.laws.shared_sums import SharedSums
 from hushuffle.curves.laws.symmetric import Binary, Kary
-from hushuffle.curves.laws.value_dummies import Counts, TrueAmongEach
+from hushuffle.curves.laws.value_dummies import TrueAmongEach, ValueCounts
 from hushuffle.curves.question import Feature, Law, Question, Rule
 from hushuffle.curves.rules import RULES
 from hushuffle.mechanisms.randomizers import Symmetric
@@ -33,12 +33,6 @@ _RARE: Final = Fraction(1, 10**7)
 
 def _truthful(question: Question) -> bool:
     law = question.law.symmetric
-    return law is not None and law.lie == 0
-
-
-def _hashed(question: Question) -> bool:
-    """Whether each report is a fresh public hash and the value's bucket under it."""
-    law = question.law.bucket
     return law is not None and law.lie == 0
 
 
@@ -63,8 +57,8 @@ def _uniform(question: Question) -> PrivacyCurve:
 
 def _each(question: Question) -> PrivacyCurve:
     (source,), keep, n = question.release.sources, question.release.keep, question.release.n
-    own = Counts.binomial(source.trials.number, source.trials.p) if source.from_people else None
-    counts = Counts.of(source.law, kept=keep)
+    own = ValueCounts.binomial(source.trials.number, source.trials.p) if source.from_people else None
+    counts = ValueCounts.of(source.law, kept=keep)
     return TrueAmongEach.of(counts, k=question.device.inputs, n=n, kept=keep, ratio=source.law.endless, coins=own)
 
 
@@ -99,11 +93,6 @@ def _seen(question: Question) -> bool:
 def _two_values(question: Question) -> bool:
     law = question.law
     return law.symmetric.k == 2 if law.symmetric is not None else law.flipped is not None and law.flipped.width == 1
-
-
-def _columns(question: Question) -> bool:
-    law = question.law.flipped
-    return law is not None and law.flip >= _RARE
 
 
 def _local(question: Question) -> PrivacyCurve:
@@ -156,7 +145,7 @@ LAWS: Final = (
         statement="A message supports one of the target's two values, or both; only such messages are counted.",
         page="histograms.md, Theorem 9",
         beside=frozenset({Feature.OWN}),
-        fits=_hashed,
+        fits=lambda question: question.law.bucket is not None and question.law.bucket.lie == 0,
         of=_hashes,
     ),
     Law(
@@ -193,7 +182,7 @@ LAWS: Final = (
         name="flipped bits",
         statement="Bits that agree in the target's two values do not matter; the others are counted together.",
         page="crowds.md",
-        fits=_columns,
+        fits=lambda question: question.law.flipped is not None and question.law.flipped.flip >= _RARE,
         of=lambda question: FlippedColumns.of(question.release),
     ),
     Law(

@@ -35,18 +35,15 @@ def smoothed_shares(reports: Expectations, counts: Integers, *, n: int, dummies:
         if likelihood - before < _GAIN:
             break
         before = likelihood
-        shares = _smooth(shares * reports.expected(counts / mean))
+        weights = shares * reports.expected(counts / mean)
+        sums, parts = 2 * weights, np.full(weights.size, 2.0)
+        sums[1:] += weights[:-1]
+        sums[:-1] += weights[1:]
+        parts[1:] += 1
+        parts[:-1] += 1
+        means = np.maximum(sums / parts, 0.0)
+        shares = np.asarray(means / means.sum())
     return shares
-
-
-def _smooth(weights: Floats) -> Floats:
-    sums, parts = 2 * weights, np.full(weights.size, 2.0)
-    sums[1:] += weights[:-1]
-    sums[:-1] += weights[1:]
-    parts[1:] += 1
-    parts[:-1] += 1
-    means = np.maximum(sums / parts, 0.0)
-    return np.asarray(means / means.sum())
 
 
 def thresholds(levels: int) -> Integers:

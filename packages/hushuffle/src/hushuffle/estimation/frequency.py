@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.estimation.readout import counted, frequency_variance, readout
+from hushuffle.estimation.readout import counted, frequency_variance
+from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.model import Estimate, Histogram, Transcript
@@ -19,7 +20,9 @@ _CELLS: Final = 1 << 20
 """Largest number of pairs of report and value in memory at once."""
 
 
-def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protocol: Protocol) -> Estimate:
+def estimate(
+    reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protocol: Protocol | MixedProtocol
+) -> Estimate:
     """Return unbiased estimates of the frequencies of n people's values, with standard errors.
 
     Args:
@@ -28,7 +31,9 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
         protocol: the protocol that produced them.
 
     If the number of dummies is random, its actual value follows from the number of reports, and the estimate is
-    conditional on it. If each value has its own dummies, their mean is subtracted.
+    conditional on it. If each value has its own dummies, their mean is subtracted. If groups of people have different
+    randomizers, the estimate is that of a weighted mean of the groups' frequencies (Theorem 12): shuffled reports do
+    not reveal the frequencies of each group.
 
     Raises:
         InvalidInputError: the number of reports is not n + dummies (if dummies are fixed), or exceeds what clients
@@ -39,26 +44,27 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
     If reports do not support values, the estimate uses the inverse of the mechanism's matrix, or weighted least
     squares if there are more reports than values.
 
-    Source: Kairouz, Bonawitz, Ramage 2016; docs/theory/estimation.md, Theorems 1 and 10.
+    Source: Kairouz, Bonawitz, Ramage 2016; docs/theory/estimation.md, Theorems 1, 10 and 12.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=4)
     >>> hs.estimate(np.array([0, 1, 1, 1]), protocol=survey).frequencies.round(4).tolist()
     [-0.041, 1.041]
     """
-    _checks.of_type("protocol", protocol, Protocol)
-    readout(protocol.randomizer)  # the function either returns or refuses
+    _checks.of_type("protocol", protocol, Protocol, MixedProtocol)
+    counted(protocol, dummies=0)  # the function either returns or refuses
+    randomizer = protocol.parts[0][1]
     if isinstance(reports, Histogram):
         counts = reports
-        if counts.k != protocol.randomizer.counted:
-            what = "values" if protocol.randomizer.counted == protocol.randomizer.inputs else "different reports"
-            _checks.reject("reports", f"counts of {protocol.randomizer.counted} {what}", counts.k)
+        if counts.k != randomizer.counted:
+            what = "values" if randomizer.counted == randomizer.inputs else "different reports"
+            _checks.reject("reports", f"counts of {randomizer.counted} {what}", counts.k)
         if protocol.shuffler.value_law is not None:  # reports are values: each report counts for one value
             _check_size(protocol, counts.total)
     else:
         array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
         protocol = _received(protocol, array)
-        counts = protocol.randomizer.counts(array)
+        counts = randomizer.counts(array)
     return _estimated(protocol, counts.counts)
 
 
@@ -103,14 +109,14 @@ def estimate_values(
     return _estimated(received, counts)
 
 
-def _received(protocol: Protocol, reports: npt.NDArray[np.int64]) -> Protocol:
+def _received(protocol: Protocol | MixedProtocol, reports: npt.NDArray[np.int64]) -> Protocol | MixedProtocol:
     """Return the protocol with the number of dummies that follows from the number of reports, or raise an error."""
     _check_size(protocol, reports.shape[0])
     own = protocol.shuffler.value_law is not None
     return protocol if own else protocol.with_dummies(reports.shape[0] - protocol.n)
 
 
-def _estimated(protocol: Protocol, counts: npt.NDArray[np.int64]) -> Estimate:
+def _estimated(protocol: Protocol | MixedProtocol, counts: npt.NDArray[np.int64]) -> Estimate:
     """Return the estimate from the number of reports that support each value, or from the counts of each report."""
     read, others = counted(protocol)
     variance = read.variance(n=protocol.n, dummies=others)
@@ -125,7 +131,7 @@ def _estimated(protocol: Protocol, counts: npt.NDArray[np.int64]) -> Estimate:
     )
 
 
-def _check_size(protocol: Protocol, reports: int) -> None:
+def _check_size(protocol: Protocol | MixedProtocol, reports: int) -> None:
     shuffler, n = protocol.shuffler, protocol.n
     drawn, most = shuffler.dummy_law, shuffler.most_dummies
     if most is not None:
@@ -142,11 +148,13 @@ def _check_size(protocol: Protocol, reports: int) -> None:
         _checks.reject("reports", f"n + dummies = {n + shuffler.dummies} reports", reports)
 
 
-def predicted_standard_error(protocol: Protocol, *, frequency: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def predicted_standard_error(
+    protocol: Protocol | MixedProtocol, *, frequency: npt.ArrayLike
+) -> npt.NDArray[np.float64]:
     """Return the standard error of an estimated frequency whose true value is `frequency`, in the shape of `frequency`.
 
     The error is over the randomizers' randomness, with the people's values fixed. If it depends on which value is
-    estimated, or on other people's values, the largest error is returned.
+    estimated, or on other people's values, the largest error is returned; with several groups, an upper bound.
 
     Raises:
         InvalidInputError: a frequency is outside [0, 1].
@@ -234,7 +242,7 @@ class HeavyHitters:
 
 
 def heavy_hitters(
-    estimate: Estimate, *, protocol: Protocol, level: float = 0.05, top: int | None = None
+    estimate: Estimate, *, protocol: Protocol | MixedProtocol, level: float = 0.05, top: int | None = None
 ) -> HeavyHitters:
     """Return the values whose frequency is significantly above 0, at most `top` of them.
 
@@ -267,7 +275,7 @@ def heavy_hitters(
     """
     wanted = _checks.probability("level", level, low_open=True, high_open=True)
     read, others = counted(protocol)
-    n, dummies, k = protocol.n, int(others), protocol.randomizer.inputs
+    n, dummies, k = protocol.n, int(others), protocol.parts[0][1].inputs
     if (estimate.k, estimate.n) != (k, n):
         _checks.reject("estimate", f"of {k} values of {n} people", f"<{estimate.k} values of {estimate.n} people>")
     most = k if top is None else _checks.integer("top", top, low=1)

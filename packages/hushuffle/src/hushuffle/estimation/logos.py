@@ -135,7 +135,11 @@ def marginal(reports: Reports, *, protocol: Protocol, publishers: tuple[int, ...
             _checks.reject("reports", f"counts of 2**{width} bit patterns", reports.k)
         if reports.total != protocol.n:
             _checks.reject("reports", f"n = {protocol.n} columns in all", reports.total)
-        return _summed(reports.counts, width, publishers)
+        others = tuple(width - 1 - each for each in range(width) if each not in publishers)
+        # Axis j is publisher width - 1 - j.
+        marginal: npt.NDArray[np.int64] = reports.counts.reshape((2,) * width).sum(axis=others)
+        falling = sorted(publishers, reverse=True)
+        return marginal.transpose([falling.index(each) for each in reversed(publishers)]).reshape(-1)
     logos = _checks.codes("reports", reports.reports if isinstance(reports, Transcript) else reports, k=1 << width)
     if logos.size != protocol.n:
         _checks.reject("reports", f"n = {protocol.n} bit patterns", f"<{logos.size} bit patterns>")
@@ -143,12 +147,3 @@ def marginal(reports: Reports, *, protocol: Protocol, publishers: tuple[int, ...
     for place, publisher in enumerate(publishers):
         chosen |= (logos >> publisher & 1) << place
     return np.bincount(chosen, minlength=1 << len(publishers))
-
-
-def _summed(counts: npt.NDArray[np.int64], width: int, publishers: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Return the counts summed over all bit patterns that agree for these publishers."""
-    others = tuple(width - 1 - each for each in range(width) if each not in publishers)
-    # Axis j is publisher width - 1 - j.
-    marginal: npt.NDArray[np.int64] = counts.reshape((2,) * width).sum(axis=others)
-    falling = sorted(publishers, reverse=True)
-    return marginal.transpose([falling.index(each) for each in reversed(publishers)]).reshape(-1)

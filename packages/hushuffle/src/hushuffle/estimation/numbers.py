@@ -165,7 +165,7 @@ def estimate_numbers(
     >>> round(found.quantile(0.5), 1), found.quantile_intervals(0.5).tolist()
     (51.0, [[40.0, 60.0]])
     """
-    scores = Scores.of(protocol.randomizer, grid, protocol.n)
+    scores = LevelScores.of(protocol.randomizer, grid, protocol.n)
     counts, dummies = _counted(reports, protocol, scores.reports.blanket.size)
     n, seen = protocol.n, counts.counts
     total = float(seen @ scores.score) - dummies * scores.of_dummies(scores.score)
@@ -210,7 +210,7 @@ def mean_error(protocol: Protocol, *, grid: NumberGrid, numbers: npt.ArrayLike |
     >>> round(hs.mean_error(survey, grid=ages.grid, numbers=[40] * 10_000), 3)
     0.369
     """
-    scores = Scores.of(protocol.randomizer, grid, protocol.n)
+    scores = LevelScores.of(protocol.randomizer, grid, protocol.n)
     if numbers is None:
         person = scores.worst()
     else:
@@ -224,7 +224,7 @@ def mean_error(protocol: Protocol, *, grid: NumberGrid, numbers: npt.ArrayLike |
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scores:
+class LevelScores:
     """A score for each report, whose expectation is the report's level minus the lowest level, up to `bias`.
 
     `score` has shape (reports,). `variance`, shape (levels,), is the variance of the score of a report of each level.
@@ -239,7 +239,7 @@ class Scores:
     bias: float
 
     @classmethod
-    def of(cls, randomizer: Mechanism, grid: NumberGrid, n: int) -> Scores:
+    def of(cls, randomizer: Mechanism, grid: NumberGrid, n: int) -> LevelScores:
         if randomizer.inputs != grid.levels:
             rule = f"a grid of {randomizer.inputs:,} levels, one for each value of the randomizer"
             _checks.reject("grid", rule, f"<{grid.levels:,} levels>")

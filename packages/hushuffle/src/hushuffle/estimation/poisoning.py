@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hushuffle import _checks
 from hushuffle.estimation.readout import counted, readout
+from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, number
 from hushuffle.numerics import binomial
@@ -45,8 +46,11 @@ class PoisoningGain:
         return f"any share up by at most {raised} ({honest} if they follow the protocol), or down by at most {lowered}"
 
 
-def poisoning_gain(protocol: Protocol, *, fakes: int, reports_per_person: int = 1) -> PoisoningGain:
+def poisoning_gain(protocol: Protocol | MixedProtocol, *, fakes: int, reports_per_person: int = 1) -> PoisoningGain:
     """Return the maximal poisoning gain of Sybil clients for any value's share; the bounds are exact.
+
+    If groups of people have different randomizers, the bounds are attained if each Sybil client joins the group that
+    it chooses. The gain is then that of the weighted share, which `estimate` estimates.
 
     Sybil clients know the mechanism and every client's value, collude, and send any report that the collection
     counts. The bounds hold for any values of honest clients. Sybil clients send as many messages as clients may.
@@ -73,20 +77,20 @@ def poisoning_gain(protocol: Protocol, *, fakes: int, reports_per_person: int = 
     >>> print(gain.words)
     any share up by at most 0.06238 (0.01000 if they follow the protocol), or down by at most 0.005820
     """
-    _checks.of_type("protocol", protocol, Protocol)
+    _checks.of_type("protocol", protocol, Protocol, MixedProtocol)
     users = _checks.integer("fakes", fakes, low=0)
     each = _checks.integer("reports_per_person", reports_per_person, low=1)
     if users * each > protocol.n:
         reports = "" if each == 1 else f" with {each:,} reports each"
         _checks.reject("fakes", f"at most the n = {protocol.n:,} of the collection", f"{users:,}{reports}")
     share = Fraction(users * each, protocol.n)
-    own = protocol.shuffler.value_law is not None
-    read = counted(protocol)[0] if own else readout(protocol.randomizer)
+    own, parts = protocol.shuffler.value_law is not None, protocol.parts
+    read = counted(protocol)[0] if own or len(parts) > 1 else readout(parts[0][1])
     extremes = read.extremes(besides=protocol.shuffler.most_messages)
     return PoisoningGain(
         fakes=users,
         n=protocol.n,
-        honest=_exact(share),
+        honest=_exact(share * extremes.truthful),
         raised=_exact(share * extremes.most),
         lowered=_exact(share * -extremes.least),
         at_once=extremes.at_once,
@@ -131,6 +135,6 @@ def refused(randomizer: Mechanism, *, most_ones: int) -> Bound:
     if law is None:
         _checks.unsupported(f"A limit on ones needs a one-hot encoding, not {type(randomizer).__name__}.")
     most = _checks.integer("most_ones", most_ones, low=0, high=law.k)
-    truthful, raised = float(law.kept), float(law.raised)
+    truthful, raised = float(law.own), float(law.raised)
     own, rest = (float(binomial.upper_tail(most + place, law.k - 1, raised)) for place in (0, 1))
     return Bound.exact(truthful * own + (1 - truthful) * rest, unit="probability")

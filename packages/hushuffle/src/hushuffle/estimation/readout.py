@@ -17,6 +17,9 @@ from hushuffle.numerics import binomial
 from hushuffle.numerics.roots import farthest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hushuffle.mechanisms.mixed_protocol import MixedProtocol
     from hushuffle.mechanisms.protocol import Protocol as Deployment
     from hushuffle.mechanisms.randomizers import Mechanism
     from hushuffle.mechanisms.randomizers.report_law import Support
@@ -62,6 +65,8 @@ class Extremes:
     least: Fraction
     most: Fraction
     at_once: int
+    truthful: Fraction = Fraction(1)
+    """Largest contribution of the value of one person who follows the protocol to n times an estimated frequency."""
 
 
 def _largest_of_others(matrix: Floats) -> Floats:
@@ -110,13 +115,15 @@ def readout(mechanism: Mechanism, *, for_what: str = "Frequency estimation") -> 
     return BySupport(law=law, values=mechanism.inputs)
 
 
-def counted(protocol: Deployment, *, dummies: float | None = None) -> tuple[Readout, float]:
+def counted(protocol: Deployment | MixedProtocol, *, dummies: float | None = None) -> tuple[Readout, float]:
     """Return the frequency estimator of a protocol, and the number of dummies that its counts contain.
 
     Random bits that servers add to sums count as dummies. `dummies` replaces the protocol's number of dummies. If each
     value gets dummies of its own, the estimator subtracts their mean, and the number of dummies is 0.
     """
-    coins, mechanism, own = protocol.shuffler.all_coins, protocol.randomizer, protocol.shuffler.value_law
+    coins, mechanism, own = protocol.shuffler.all_coins, protocol.parts[0][1], protocol.shuffler.value_law
+    if len(protocol.parts) > 1:
+        return ByGroups.of(protocol.parts), protocol.shuffler.dummies if dummies is None else dummies
     if own is not None:
         _, p = protocol.shuffler.tossed or (0, 0.0)
         return TrueCounts(law=own, values=mechanism.inputs, sent=p, kept=protocol.shuffler.kept), 0.0
@@ -127,14 +134,15 @@ def counted(protocol: Deployment, *, dummies: float | None = None) -> tuple[Read
     return BySupport(law=replace(law, dummy=0.5), values=mechanism.inputs), coins
 
 
-def frequency_variance(protocol: Deployment) -> FrequencyVariance:
+def frequency_variance(protocol: Deployment | MixedProtocol) -> FrequencyVariance:
     """Return the variance of the estimated frequencies of a protocol, as a function of the true frequencies.
 
+    With groups of people with different randomizers, it is an upper bound, as a function of the weighted frequencies.
     If the number of dummies is random, the variance is the mean over that number, since the estimate is unbiased for
     every number of dummies.
 
     Source: docs/theory/estimation.md, Theorems 1, 2 and 10; docs/theory/more-and-less.md, Theorem 11;
-    docs/theory/secure-sums.md, Theorem 8; docs/theory/histograms.md, Theorem 7.
+    docs/theory/secure-sums.md, Theorem 8; docs/theory/histograms.md, Theorem 7; docs/theory/estimation.md, Theorem 12.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=100)
@@ -210,6 +218,80 @@ def _tail(count: int, law: Support, n: int, dummies: int) -> float:
     from_dummies = np.arange(low, high + 1, dtype=np.float64)
     tails = binomial.upper_tail(count - from_dummies, n, law.false)
     return float(binomial.pmf(from_dummies, dummies, law.dummy) @ tails) * slack + 2 * math.exp(_LOG_TAIL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByGroups(BySupport):
+    """Frequency estimator for groups of people with different randomizers; `law` has the means over all people.
+
+    It estimates the weighted mean of a value's frequencies in the groups. The weight of a group is proportional to its
+    number of people times true - false of its randomizer.
+
+    Source: docs/theory/estimation.md, Theorem 12.
+
+    >>> import hushuffle as hs
+    >>> careful, open_ = hs.RandomizedResponse(k=2, epsilon=1.0), hs.RandomizedResponse(k=2, epsilon=3.0)
+    >>> read = ByGroups.of([(300, careful), (100, open_)])
+    >>> [round(weight, 3) for weight in read.weights], round(read.bias, 3)
+    ([0.605, 0.395], 0.145)
+    """
+
+    groups: tuple[tuple[int, Support], ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[int, Mechanism]]) -> ByGroups:
+        """Raises `UnsupportedProtocolError` unless all groups have the same mechanism, whose reports support values."""
+        first = parts[0][1]
+        if any(type(each) is not type(first) or each.inputs != first.inputs for _, each in parts):
+            message = "Frequencies of several groups need one mechanism for all groups, with different epsilons."
+            raise UnsupportedProtocolError(message)
+        what = "An estimate of frequencies in several groups"
+        groups = tuple((people, support_law(each, for_what=what)) for people, each in parts)
+        if any(law.true <= law.false for _, law in groups):
+            message = "The reports of a group hardly depend on the values. Use a larger epsilon for this group."
+            raise NumericalError(message)
+        n = sum(people for people, _ in groups)
+        true, false = (
+            math.fsum(people * getattr(law, name) for people, law in groups) / n for name in ("true", "false")
+        )
+        return cls(law=replace(groups[0][1], true=true, false=false), values=first.inputs, groups=groups)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each group's frequency in the estimate; the sum is 1."""
+        own = [people * (law.true - law.false) for people, law in self.groups]
+        return tuple(each / math.fsum(own) for each in own)
+
+    @property
+    def bias(self) -> float:
+        """Largest difference of the weighted frequency and the frequency among all people, for any values."""
+        n = sum(people for people, _ in self.groups)
+        excess = (weight - people / n for weight, (people, _) in zip(self.weights, self.groups, strict=True))
+        return math.fsum(max(each, 0.0) for each in excess)
+
+    def variance(self, *, n: int, dummies: float) -> FrequencyVariance:
+        law, apart = self.law, self.law.true - self.law.false
+        none = math.fsum(people * each.false * (1 - each.false) for people, each in self.groups) / n
+        drawn = dummies * law.dummy * (1 - law.dummy) / n
+        slope = max(1 - each.true - each.false for _, each in self.groups)
+        return FrequencyVariance(intercept=(none + drawn) / (n * apart**2), slope=slope / (n * apart))
+
+    def extremes(self, *, besides: int = 0) -> Extremes:
+        alike = super().extremes(besides=besides)
+        apart = Fraction(self.law.true) - Fraction(self.law.false)
+        false = [Fraction(law.false) for _, law in self.groups]
+        own = max(Fraction(law.true) - Fraction(law.false) for _, law in self.groups)
+        return Extremes(
+            least=-max(false) / apart, most=(1 - min(false)) / apart, at_once=alike.at_once, truthful=own / apart
+        )
+
+    def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
+        law, size = self.law, n + dummies
+        mean = n * law.false + dummies * law.dummy
+        # Above the mean, no sum of independent trials with this mean has a heavier tail than equal trials.
+        count = significant_count(replace(law, false=mean / size), n=size, dummies=0, chance=chance)
+        least = (max(count, math.floor(mean) + 2) - mean) / n / (law.true - law.false)
+        return np.full(self.values, least)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -29,15 +29,6 @@ def cause(error: OSError, otherwise: str = "an error") -> str:
     return os.strerror(int(number[1])) if number else otherwise
 
 
-def text_in(path: Path, encoding: str = "utf-8") -> str:
-    """Return the text of a file, with its line ends unchanged; raise `DataError` if it cannot be read or is no text."""
-    try:
-        return path.read_bytes().decode(encoding)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not text"
-        fail(f"{path} cannot be read: {reason or 'an error'}.")
-
-
 @contextmanager
 def failing(message: str, then: str = "") -> Iterator[None]:
     """Turn an error of the system into a `DataError`: `message` and the error's cause, as one sentence, and `then`."""

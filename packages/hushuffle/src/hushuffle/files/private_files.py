@@ -137,23 +137,18 @@ def workplace(out: Path) -> Iterator[Path]:
             remove_abandoned(place.parent)
             place.mkdir(mode=0o700)
             undo.callback(shutil.rmtree, place)
-            undo.callback(os.close, _in_use(place))
+            unlocked = place / f"{_LOCK}.new"
+            number = os.open(unlocked, os.O_RDWR | os.O_CREAT, 0o600)
+            with suppress(OSError):  # on a disk without locks, no process can consider the folder abandoned either
+                _lock(number)
+            unlocked.rename(place / _LOCK)
+            undo.callback(os.close, number)
         try_writing(place, called=out)
         try:
             yield place
         except OSError as error:
             # The message does not name the file: its name may be private data.
             fail(f"The collection into {out} failed: {cause(error)}. Nothing was released.")
-
-
-def _in_use(place: Path) -> int:
-    """Return an open file whose lock marks the private folder `place` as in use."""
-    unlocked = place / f"{_LOCK}.new"
-    number = os.open(unlocked, os.O_RDWR | os.O_CREAT, 0o600)
-    with suppress(OSError):  # on a disk without locks, no process can consider the folder abandoned either
-        _lock(number)
-    unlocked.rename(place / _LOCK)
-    return number
 
 
 def _lock(number: int) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar, Final, NoReturn
 
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.mechanisms.shufflers import Shuffler
+from hushuffle.mechanisms.shufflers import Reveals, Shuffler
 
 Part = tuple[int, Mechanism]
 """A group: the number of its people, and the randomizer on the device of each of them."""
@@ -100,6 +100,19 @@ class MixedProtocol(_checks.ByName):
         return tuple(place for place, (_, other) in enumerate(self.parts) if other == self.groups[self.group][1])
 
     @property
+    def reveals(self) -> Reveals:
+        """What the release reveals about the reports."""
+        return self.shuffler.reveals
+
+    def with_dummies(self, dummies: int) -> MixedProtocol:
+        """Return the protocol with the random number of dummies fixed to `dummies`.
+
+        Raises:
+            InvalidInputError: the shuffler never adds this number of dummies.
+        """
+        return replace(self, shuffler=self.shuffler.with_dummies(dummies))
+
+    @property
     def randomizer(self) -> NoReturn:
         """Raise an error, since several groups have no common randomizer.
 
@@ -107,9 +120,9 @@ class MixedProtocol(_checks.ByName):
             UnsupportedProtocolError: always; analyses of a single randomizer do not cover several.
         """
         _checks.unsupported(
-            "Only dp.epsilon, dp.delta, dp.compose, dp.compose_delta, dp.parallel, dp.profile and dp.to_pld accept "
-            "people with different randomizers, with one report per person. For other functions, use one Protocol per "
-            "randomizer."
+            "Only dp.epsilon, dp.delta, dp.compose, dp.compose_delta, dp.parallel, dp.profile, dp.to_pld and the "
+            "estimates of frequencies accept people with different randomizers, with one report per person. For other "
+            "functions, use one Protocol per randomizer."
         )
 
     def describe(self) -> str:
@@ -118,7 +131,7 @@ class MixedProtocol(_checks.ByName):
         return f"{parts}; {self.shuffler.describe()}."
 
 
-_MOST_GROUPS: Final = 16
+MOST_GROUPS: Final = 16
 _SHOWN: Final = 3
 """Largest number of columns of a report that an error message lists."""
 
@@ -127,8 +140,8 @@ def _pairs(groups: Sequence[Part]) -> tuple[Part, ...]:
     rule, hint = "pairs (number of people, randomizer)", "For example [(900, RandomizedResponse(k=2, epsilon=1.0))]."
     if not isinstance(groups, Sequence) or isinstance(groups, str):
         _checks.reject("groups", rule, f"<{type(groups).__name__}>", hint)
-    if not 1 <= len(groups) <= _MOST_GROUPS:
-        _checks.reject("groups", f"1 to {_MOST_GROUPS} {rule}", f"<{len(groups)} groups>", hint)
+    if not 1 <= len(groups) <= MOST_GROUPS:
+        _checks.reject("groups", f"1 to {MOST_GROUPS} {rule}", f"<{len(groups)} groups>", hint)
     parts = []
     for place, pair in enumerate(groups):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[1], Mechanism):

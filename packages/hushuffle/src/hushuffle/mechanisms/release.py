@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class ReleaseGroup:
     """People who are alike: their number, and the randomizer of each. All people of a release send one report each."""
 
     people: int
@@ -36,7 +36,7 @@ class Release:
     distribution by themselves; else None.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[ReleaseGroup, ...]
     sources: tuple[Source, ...] = ()
     keep: float = 1.0
     view: Reveals = Reveals.MULTISET
@@ -58,7 +58,7 @@ class Release:
         shuffler, n = protocol.shuffler, protocol.n
         honest, _ = shuffler.secret(n)
         return cls(
-            groups=tuple(Group(people=people, device=device) for people, device in protocol.parts),
+            groups=tuple(ReleaseGroup(people=people, device=device) for people, device in protocol.parts),
             sources=shuffler.sources,
             keep=shuffler.kept,
             view=shuffler.reveals,

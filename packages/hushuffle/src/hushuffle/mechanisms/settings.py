@@ -56,7 +56,7 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class SettingsTable:
     """The table of a mechanism, [randomizer], or of a shuffler, [shuffler], in a specification.
 
     `about` describes it, and `either` has two alternative keys. `numbers`: the mechanism is for ordered values and
@@ -93,7 +93,7 @@ class Table:
         return {name: math.inf if value == "inf" else value for name, value in present.items()}
 
 
-def refused(error: InvalidInputError, table: Table) -> Problem:
+def refused(error: InvalidInputError, table: SettingsTable) -> Problem:
     """Convert an error that a mechanism raises into a problem of the key that the error names."""
     problem = error.problem
     if problem.key in table.settings:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -48,6 +48,7 @@ _BELOW: Final = 1 - 4 * _EPS
 """Factor that rounds a float down to a lower bound on the exact number."""
 
 _TRIED: Final = 200
+_NOT_WHOLE: Final = "For numbers that are not integers, set levels."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,16 +110,16 @@ class SplitAndMix(_checks.ByName):
         _checks.set_fields(self, n=_checks.integer("n", self.n, low=2, high=MOST_PEOPLE))
         _checks.set_fields(self, epsilon=_checks.positive("epsilon", self.epsilon))
         if self.epsilon > LARGEST_EPSILON:
-            _checks.reject(
-                "epsilon", f"at most {LARGEST_EPSILON:g}", self.epsilon, "A larger epsilon adds almost no noise."
-            )
+            hint = "A larger epsilon adds almost no noise."
+            _checks.reject("epsilon", f"at most {LARGEST_EPSILON:g}", self.epsilon, hint)
         _checks.set_fields(self, delta=_checks.probability("delta", self.delta, low_open=True, high_open=True))
         _checks.set_fields(self, honest=_checks.probability("honest", self.honest, low_open=True))
-        _checks.set_fields(
-            self, coordinates=_checks.integer("coordinates", self.coordinates, low=1, high=MOST_COORDINATES)
-        )
+        coordinates = _checks.integer("coordinates", self.coordinates, low=1, high=MOST_COORDINATES)
+        _checks.set_fields(self, coordinates=coordinates)
+        whole = partial(_checks.integer, low=-(2**53), high=2**53, hint=_NOT_WHOLE)
         for name in ("low", "high"):
-            _checks.set_fields(self, **{name: self._end(name)})
+            check: Any = whole if self.levels is None else _checks.finite
+            _checks.set_fields(self, **{name: check(name, getattr(self, name))})
         if not self.low < self.high:
             _checks.reject("high", f"above low = {self.low:g}", f"{self.high:g}")
         if self.levels is not None:
@@ -130,21 +131,14 @@ class SplitAndMix(_checks.ByName):
             if not 1 <= self.l1 / self.step < 2**61 / self.top:
                 _checks.reject("l1", f"at least one step, {self.step:g}, and small enough to be counted", self.l1)
         if self.needed < 2:
-            _checks.reject(
-                "honest", "large enough that at least 2 people are honest", self.honest, "A single person has no crowd."
-            )
+            rule = "large enough that at least 2 people are honest"
+            _checks.reject("honest", rule, self.honest, "A single person has no crowd.")
         _checks.set_fields(self, noise=PolyaLaw.of(shares=self.needed, ratio=ratio_of(self.epsilon, self.distance)))
         # A power of two that every noisy sum is below.
         _checks.set_fields(self, modulus=1 << (self.n * self.top + 2 * self.noise_reach(self.n)).bit_length())
         rest = self.delta - (1 + math.exp(self.epsilon)) * self.rounding
         messages, slack = _fewest(self.needed, self.modulus, rest / (self.coordinates * self.changes) * (1 - 8 * _EPS))
         _checks.set_fields(self, messages=messages, slack=slack)
-
-    def _end(self, name: str) -> float:
-        if self.levels is not None:
-            return _checks.finite(name, getattr(self, name))
-        hint = "For numbers that are not integers, set levels."
-        return _checks.integer(name, getattr(self, name), low=-(2**53), high=2**53, hint=hint)
 
     @property
     def shared(self) -> SplitAndMix:
@@ -312,27 +306,21 @@ class SplitAndMix(_checks.ByName):
             rule = f"of shape (people, {self.coordinates})" if self.coordinates > 1 else "one-dimensional"
             _checks.reject("values", rule, f"<shape {array.shape}>")
         if self.levels is not None and self.l1 is not None:
-            return self._rounded_together(columns, rng)
+            positions = np.stack([self.grid.inside(self.grid.positions(column)) for column in columns.T], axis=1)
+            total, most = positions.sum(axis=1, keepdims=True), self.cap * PARTS
+            shorter = np.floor(positions * (most / np.maximum(total, 1) * _BELOW)).astype(np.int64)
+            below = np.cumsum(np.where(total > most, shorter, positions), axis=1)
+            bounds = (below + rng.integers(PARTS, len(below))[:, None]) // PARTS
+            return np.asarray(np.diff(bounds, axis=1, prepend=0))
         codes = np.stack([self._column(column, rng) for column in columns.T], axis=1)
         total = codes.sum(axis=1, keepdims=True)
         return np.where(total > self.cap, codes * self.cap // np.maximum(total, 1), codes).reshape(array.shape)
-
-    def _rounded_together(self, columns: npt.NDArray[Any], rng: Randomness) -> Integers:
-        """Round each person's numbers by one draw (systematic sampling): the code sum is below the exact sum + 1."""
-        positions = np.stack([self.grid.inside(self.grid.positions(column)) for column in columns.T], axis=1)
-        total, most = positions.sum(axis=1, keepdims=True), self.cap * PARTS
-        shorter = np.floor(positions * (most / np.maximum(total, 1) * _BELOW)).astype(np.int64)
-        below = np.cumsum(np.where(total > most, shorter, positions), axis=1)
-        bounds = (below + rng.integers(PARTS, len(below))[:, None]) // PARTS
-        codes: Integers = np.diff(bounds, axis=1, prepend=0)
-        return codes
 
     def _column(self, numbers: npt.NDArray[Any], rng: Randomness) -> Integers:
         if self.levels is not None:
             return self.grid.encode(numbers, rng=rng)
         if numbers.size and not np.issubdtype(numbers.dtype, np.integer):
-            hint = "For numbers that are not integers, set levels."
-            _checks.reject("values", "an array of integers", f"<{numbers.dtype}>", hint)
+            _checks.reject("values", "an array of integers", f"<{numbers.dtype}>", _NOT_WHOLE)
         if numbers.dtype == np.uint64:
             numbers = np.minimum(numbers, np.uint64(_FAR))
         codes: Integers = np.clip(numbers.astype(np.int64), int(self.low), int(self.high)) - int(self.low)

@@ -111,10 +111,10 @@ def solve(
     >>> solution.value, solution.beyond, solution.monotone
     (22, 23, True)
     """
-    return _Search(parameter, requirement, tell).solution()
+    return _SolverSearch(parameter, requirement, tell).solution()
 
 
-class _Search(Generic[D]):
+class _SolverSearch(Generic[D]):
     """One search. It counts from 1 where whole values begin at 0 or below, so that logarithms exist."""
 
     def __init__(
@@ -151,15 +151,12 @@ class _Search(Generic[D]):
     def _excess(self, place: float) -> float:
         if place not in self._excesses:
             self._tell(f"trying {self._parameter.name} = {place - self._shift:,.6g}", self._share())
-            self._excesses[place] = self._computed(place)
-        excess = self._excesses[place]
-        self._ends[excess <= 0] = place
-        return excess
-
-    def _computed(self, place: float) -> float:
-        if self._requirement.excess is None:
-            return self._figure(place).upper - self._requirement.limit
-        return self._requirement.excess(self._deployment(place))
+            excess, limit = self._requirement.excess, self._requirement.limit
+            self._excesses[place] = (
+                self._figure(place).upper - limit if excess is None else excess(self._deployment(place))
+            )
+        self._ends[self._excesses[place] <= 0] = place
+        return self._excesses[place]
 
     def _share(self) -> float:
         """Return the approximate share of the search that is done, by the distance of the values next to the answer."""
@@ -214,6 +211,8 @@ class _Search(Generic[D]):
             figure = self._figure(good)
             ends = (min(end, self._requirement.limit) for end in (figure.lower, figure.upper))
             figure = replace(figure, lower=next(ends), upper=next(ends))
+        places = sorted(self._excesses, reverse=self._easiest > self._hardest)
+        pairs = itertools.pairwise(self._excesses[place] for place in places)
         return Solution(
             parameter=self._parameter.name,
             value=good - self._shift,
@@ -222,7 +221,7 @@ class _Search(Generic[D]):
             beyond_bound=None if bad is None else there,
             evaluations=len(self._excesses.keys() | self._figures.keys()),
             ends=bad is None,
-            monotone=self._monotone(),
+            monotone=all(later >= before or before - later <= _SLACK for before, later in pairs),
         )
 
     def _meets(self, place: float) -> bool:
@@ -238,9 +237,3 @@ class _Search(Generic[D]):
     def _next(self, place: float, limit: float) -> float:
         sign, step = math.copysign(1, limit - place), self._parameter.resolution
         return self._within(place + sign * (max(1, int(place * step)) if self._parameter.whole else place * step))
-
-    def _monotone(self) -> bool:
-        """Return whether the excess rises from `easiest` to `hardest`, at the values that were tried."""
-        places = sorted(self._excesses, reverse=self._easiest > self._hardest)
-        pairs = itertools.pairwise(self._excesses[place] for place in places)
-        return all(later >= before or before - later <= _SLACK for before, later in pairs)

@@ -38,7 +38,10 @@ def capacity_ends(matrix: Floats, *, tolerance: float = 1e-9, work: int = WORK_L
     prior, step, best = np.full(inputs, 1 / inputs), 1.0, -math.inf
     anchor = prior, prior
     for _ in range(max(1, work // matrix.size)):
-        gains = _divergences(matrix, np.maximum(prior @ matrix, _LEAST))
+        # D(row || output) in nats for each row.
+        mean = np.broadcast_to(np.maximum(prior @ matrix, _LEAST), matrix.shape)
+        positive = matrix > 0
+        gains = np.asarray(np.where(positive, deviance(np.where(positive, matrix, mean), mean), mean).sum(axis=1))
         information = float(prior @ gains)
         lower = max(lower, information * (1 - rounding) - rounding)
         upper = min(upper, float(gains.max()) * (1 + rounding) + rounding)
@@ -54,10 +57,3 @@ def capacity_ends(matrix: Floats, *, tolerance: float = 1e-9, work: int = WORK_L
         prior /= prior.sum()
     ends = (lower / math.log(2), upper / math.log(2))
     return min(ends), max(ends)
-
-
-def _divergences(matrix: Floats, output: Floats) -> Floats:
-    """Return D(row || output) in nats for each row."""
-    mean = np.broadcast_to(output, matrix.shape)
-    positive = matrix > 0
-    return np.asarray(np.where(positive, deviance(np.where(positive, matrix, mean), mean), mean).sum(axis=1))

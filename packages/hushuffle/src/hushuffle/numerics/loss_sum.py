@@ -187,10 +187,7 @@ class LossSum:
         return 0.0
 
     def _crossing(self, delta: float) -> float:
-        """Return approximately the epsilon at which the divergence of the masses in the window is `delta`; not a bound.
-
-        Between lattice points it is A - e**epsilon B, the masses of P and Q above.
-        """
+        """Return approximately the epsilon where the window's A - e**epsilon B (masses above) is `delta`; no bound."""
         losses = self.step * (self.low + np.arange(self.tilted.size, dtype=np.float64))
         weight = np.exp(np.clip(self.log_scale - self.tilt * losses, -700.0, 700.0)) * np.maximum(self.tilted, 0.0)
         above = np.cumsum(weight[::-1])[::-1]

@@ -29,7 +29,7 @@ LARGEST: Final = 1 << 21
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class PairGroup:
     """A group of `people` who each report a with probability `first`, and b with probability `second`."""
 
     people: int
@@ -49,7 +49,7 @@ class PairLaw:
     doubt: float
 
     @classmethod
-    def of(cls, groups: Sequence[Group], *, truth: float, lie: float, level: float) -> PairLaw:
+    def of(cls, groups: Sequence[PairGroup], *, truth: float, lie: float, level: float) -> PairLaw:
         """Return the distribution if the other people form `groups`, for divergences of about `level` or more.
 
         The target reports its true value with probability `truth`, and the other of a and b with probability `lie`.
@@ -93,10 +93,10 @@ class PairLaw:
         return (1 + growth) * (self.doubt + EPS * (16 + math.log2(self.first.size + 2)))
 
 
-def cells(groups: Sequence[Group], level: float) -> int:
+def cells(groups: Sequence[PairGroup], level: float) -> int:
     """Return the number of cells of the distribution for `groups`, for divergences of about `level` or more.
 
-    >>> cells([Group(people=10**4, first=0.5, second=0.25)], 1e-6)
+    >>> cells([PairGroup(people=10**4, first=0.5, second=0.25)], 1e-6)
     576000
     """
     return math.prod(_shape(groups, _log_tail(level)))
@@ -106,11 +106,11 @@ def _log_tail(level: float) -> float:
     return math.log(level) - 16
 
 
-def _shape(groups: Sequence[Group], log_tail: float) -> tuple[int, int]:
+def _shape(groups: Sequence[PairGroup], log_tail: float) -> tuple[int, int]:
     return _period(groups, 0, log_tail), _period(groups, 1, log_tail)
 
 
-def _period(groups: Sequence[Group], axis: int, log_tail: float) -> int:
+def _period(groups: Sequence[PairGroup], axis: int, log_tail: float) -> int:
     """Return a number of consecutive counts with at most e**log_tail outside on each side, plus one for the target."""
     chances = [(group.people, (group.first, group.second)[axis]) for group in groups]
     people = sum(count for count, _ in chances)
@@ -120,7 +120,7 @@ def _period(groups: Sequence[Group], axis: int, log_tail: float) -> int:
     return int(next_fast_len(min(people, 2 * math.ceil(away) + 2) + 2, real=True))
 
 
-def _folded(groups: Sequence[Group], shape: tuple[int, int]) -> tuple[Floats, float]:
+def _folded(groups: Sequence[PairGroup], shape: tuple[int, int]) -> tuple[Floats, float]:
     """Return the distribution of (A, B) modulo `shape`, up to a common shift, and the sum of its errors."""
     if shape[0] * shape[1] > LARGEST:
         message = (
@@ -144,7 +144,7 @@ def _folded(groups: Sequence[Group], shape: tuple[int, int]) -> tuple[Floats, fl
     return law, error
 
 
-def _log_transform(group: Group, first: Floats, second: Floats) -> tuple[npt.NDArray[np.complex128], Floats]:
+def _log_transform(group: PairGroup, first: Floats, second: Floats) -> tuple[npt.NDArray[np.complex128], Floats]:
     """Return ln E[e**(i angle)] of one report, relative to its most likely value, and a bound on its error."""
     chances = np.array([group.first, group.second, 1 - group.first - group.second])
     likeliest = int(chances.argmax())

@@ -67,7 +67,7 @@ class _TooWideError(ArithmeticError):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scores:
+class ReportScores:
     """The score of one report: `value[v]` with probability `mass[v]`, shapes (V,); 0 with the remaining probability.
 
     The rounding error of value[v] is relative to `size[v]` >= |value[v]|.
@@ -78,24 +78,24 @@ class Scores:
     mass: Floats
 
     @classmethod
-    def of(cls, gain: Floats, size: Floats, mass: Floats) -> Scores:
+    def of(cls, gain: Floats, size: Floats, mass: Floats) -> ReportScores:
         """Return the scores gain/mass, raised to at least -1e280; `mass` must be at least FAINT and gains at most 2.
 
-        >>> Scores.of(np.array([1.0, -1e200]), np.array([2.0, 1e200]), np.array([1e-200, 1e-200])).value.tolist()
+        >>> ReportScores.of(np.array([1.0, -1e200]), np.array([2.0, 1e200]), np.array([1e-200, 1e-200])).value.tolist()
         [1e+200, -1e+280]
         """
         with np.errstate(over="ignore"):
             value, reach = gain / mass, size / mass
         return cls(value=np.maximum(value, -_FARTHEST), size=np.minimum(reach, _FARTHEST), mass=mass)
 
-    def merged(self) -> Scores:
+    def merged(self) -> ReportScores:
         """Return the scores after merging values that are equal up to rounding, each group at its largest value.
 
-        >>> Scores(value=np.array([1.0, -1.0, 1.0]), size=np.ones(3), mass=np.ones(3) / 4).merged().mass.tolist()
+        >>> ReportScores(value=np.array([1.0, -1.0, 1.0]), size=np.ones(3), mass=np.ones(3) / 4).merged().mass.tolist()
         [0.25, 0.5]
         """
         order, begins = self.ties()
-        return Scores(
+        return ReportScores(
             value=np.maximum.reduceat(self.value[order], begins),
             size=np.maximum.reduceat(self.size[order], begins),
             mass=np.add.reduceat(self.mass[order], begins),
@@ -107,13 +107,13 @@ class Scores:
         value, size = self.value[order], self.size[order]
         return order, np.append(0, 1 + np.flatnonzero(np.diff(value) > _SAME * (size[1:] + size[:-1])))
 
-    def tamed(self, count: float) -> Scores:
+    def tamed(self, count: float) -> ReportScores:
         """Raise extremely negative scores; any sum of at most `count` scores that is positive is unchanged."""
         floor = -_HOPELESS * count * float(self.value.max())
         low = self.value < floor
         return replace(self, value=np.where(low, floor, self.value), size=np.where(low, -floor, self.size))
 
-    def scaled(self) -> tuple[Scores, float]:
+    def scaled(self) -> tuple[ReportScores, float]:
         """Return the scores divided by a power of 2, so that the largest is near 1, and this power.
 
         In this unit, squares and exponentials neither overflow nor vanish; the rounding errors do not depend on it.
@@ -132,7 +132,7 @@ class Scores:
     def saddle(self) -> float:
         """Return t >= 0 at which the tilted score has mean 0; 0 if the mean is not negative or no score is positive.
 
-        >>> one = Scores(value=np.array([1.0, -1.0]), size=np.ones(2), mass=np.array([0.2, 0.8]))
+        >>> one = ReportScores(value=np.array([1.0, -1.0]), size=np.ones(2), mass=np.array([0.2, 0.8]))
         >>> round(one.saddle(), 6)
         0.693147
         """
@@ -168,7 +168,7 @@ class Nodes:
     angles: Floats
 
     @classmethod
-    def of(cls, scores: Scores, count: float, smoothing: float) -> Nodes:
+    def of(cls, scores: ReportScores, count: float, smoothing: float) -> Nodes:
         """Return nodes for a sum of about `count` scores; `smoothing` is tau in standard deviations of the sum."""
         saddle = scores.saddle()
         spread = float(np.sqrt(count * scores.variance(saddle)))
@@ -205,7 +205,7 @@ class Nodes:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Transform:
+class ScoreTransform:
     """E[e**(z score)] at the nodes: e**`log_mass` (the value at the tilt) times e**`exponent`, shape (J,).
 
     `doubt` bounds the error of e**`exponent`, and `slack` bounds the error of `log_mass`.
@@ -217,7 +217,7 @@ class Transform:
     slack: float
 
     @classmethod
-    def of(cls, scores: Scores, nodes: Nodes) -> Transform:
+    def of(cls, scores: ReportScores, nodes: Nodes) -> ScoreTransform:
         excess, noise = scores.excess(nodes.tilt)
         if not 1 + excess > 0:
             raise _TooWideError
@@ -244,10 +244,10 @@ class Transform:
         return value, np.exp(np.minimum(logarithm, 1.0)) + rounding * np.abs(value)
 
 
-def positive_part(scores: Scores, counts: Floats, weights: Floats, *, smoothing: float) -> float:
+def positive_part(scores: ReportScores, counts: Floats, weights: Floats, *, smoothing: float) -> float:
     """Return an upper bound on sum_j weights[j] E[sum of counts[j] scores]_+, weights >= 0; inf without a bound.
 
-    >>> one = Scores(value=np.array([1.0, -1.0]), size=np.ones(2), mass=np.array([0.5, 0.5]))
+    >>> one = ReportScores(value=np.array([1.0, -1.0]), size=np.ones(2), mass=np.array([0.5, 0.5]))
     >>> 0.5 < positive_part(one, np.array([2.0]), np.array([1.0]), smoothing=0.01) < 0.51
     True
     """
@@ -265,7 +265,7 @@ def positive_part(scores: Scores, counts: Floats, weights: Floats, *, smoothing:
     return float((total + weights @ counts * above) * (1 + EPS * (16 + counts.size))) + 1e-300
 
 
-def _in_any_unit(scores: Scores, counts: Floats, weights: Floats, smoothing: float) -> float:
+def _in_any_unit(scores: ReportScores, counts: Floats, weights: Floats, smoothing: float) -> float:
     """Return the bound of `_smoothed`, in a unit in which floats represent the scores; inf if there is no such unit."""
     scores, unit = scores.scaled()
     try:
@@ -276,7 +276,7 @@ def _in_any_unit(scores: Scores, counts: Floats, weights: Floats, smoothing: flo
     return math.inf if math.isnan(total) else total
 
 
-def _smoothed(scores: Scores, counts: Floats, weights: Floats, smoothing: float) -> float:
+def _smoothed(scores: ReportScores, counts: Floats, weights: Floats, smoothing: float) -> float:
     """Return sum_j weights[j] E[sum of counts[j] scores + Z]_+, rounded up."""
     nodes = Nodes.of(scores, float(weights @ counts / weights.sum()), smoothing)
     if nodes.deep:
@@ -286,7 +286,7 @@ def _smoothed(scores: Scores, counts: Floats, weights: Floats, smoothing: float)
         # s_+ <= e**(t s)/(e t)
         logarithm = counts * (np.log1p(excess) + noise / (1 + excess) + EPS) - 1 - np.log(nodes.tilt)
         return float(weights @ np.exp(np.minimum(logarithm, 600.0)))  # values far above 1 need no accuracy
-    transform, kernel = Transform.of(scores, nodes), nodes.smooth() / nodes.line**2
+    transform, kernel = ScoreTransform.of(scores, nodes), nodes.smooth() / nodes.line**2
     size, tail, share = np.abs(kernel), beyond(nodes, power=2), nodes.weights
     nothing, touched = max(1 - float(scores.mass.sum()) - 1e-13, 0.0), nodes.tau / np.sqrt(2 * np.pi)
     total = 0.0

@@ -15,21 +15,23 @@ from typing import Final
 import numpy as np
 
 from hushuffle.numerics.binomial import EPS, Floats
-from hushuffle.numerics.score_sums import NOISE, WIDE, Complex, Nodes, Scores, Transform, beyond
+from hushuffle.numerics.score_sums import NOISE, WIDE, Complex, Nodes, ReportScores, ScoreTransform, beyond
 
 _CLOSE: Final = 1e-9
 """A lower bound this close, relatively, to the upper bound for all tests is accepted."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Crowd:
+class OtherReports:
     """Other people's reports: `counts[i]` reports have distribution `masses[i]`, shape (V,), over the same scores."""
 
     counts: tuple[int, ...]
     masses: Floats
 
 
-def advantage(scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growth: float, *, smoothing: float) -> float:
+def advantage(
+    scores: ReportScores, crowd: OtherReports, target: tuple[Floats, Floats], growth: float, *, smoothing: float
+) -> float:
     """Return a lower bound on P_a(accept) - growth P_b(accept) for a test on all reports; 0 without a bound.
 
     The result is the better of two tests. The first accepts if the smoothed sum of `scores` is positive; the mass of
@@ -57,7 +59,7 @@ def advantage(scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growt
 
 
 def _smoothed_test(
-    scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growth: float, smoothing: float
+    scores: ReportScores, crowd: OtherReports, target: tuple[Floats, Floats], growth: float, smoothing: float
 ) -> float:
     """Return a lower bound on P_a(accept) - growth P_b(accept) for the test on the smoothed sum of scores."""
     value, size = scores.value, scores.size
@@ -75,14 +77,14 @@ def _smoothed_test(
     return scale * (result - missed) - 2 * slack * scale * abs(result) - _aliases(value, crowd, target[0], nodes)
 
 
-def _product(value: Floats, size: Floats, crowd: Crowd, nodes: Nodes) -> tuple[Complex, Floats, float, float]:
+def _product(value: Floats, size: Floats, crowd: OtherReports, nodes: Nodes) -> tuple[Complex, Floats, float, float]:
     """Return the others' transform at the nodes with its error, and its logarithm at the tilt with its error."""
     product, error = np.ones(nodes.angles.size, dtype=np.complex128), np.zeros(nodes.angles.size)
     log_mass, slack = 0.0, 0.0
     for count, mass in zip(crowd.counts, crowd.masses, strict=True):
         if count == 0:
             continue
-        transform = Transform.of(Scores(value=value, size=size, mass=mass), nodes)
+        transform = ScoreTransform.of(ReportScores(value=value, size=size, mass=mass), nodes)
         each, doubt = transform.power(count)
         product, error = product * each, error * (np.abs(each) + doubt) + np.abs(product) * doubt
         log_mass, slack = log_mass + count * transform.log_mass, slack + count * transform.slack
@@ -98,7 +100,7 @@ def _own(value: Floats, size: Floats, target: tuple[Floats, Floats], nodes: Node
     return own, NOISE * (float(moved @ (1 + nodes.tilt * size)) + nodes.angles * float(moved @ size))
 
 
-def _aliases(value: Floats, crowd: Crowd, first: Floats, nodes: Nodes) -> float:
+def _aliases(value: Floats, crowd: OtherReports, first: Floats, nodes: Nodes) -> float:
     """Return a bound on the probabilities a period or more away, weighted as in the trapezoidal rule."""
     below = float(np.exp(-nodes.tilt * nodes.period))
     best = np.inf

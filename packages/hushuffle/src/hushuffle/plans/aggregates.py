@@ -239,7 +239,15 @@ def group_statistics(
     least: dict[str, Floats] = {}
     greatest: dict[str, Floats] = {}
     for column in query.values:
-        numbers = _numbers(table, column, rows)
+        numbers = np.asarray(column_of(table, column))
+        if numbers.shape != rows.shape or not (np.issubdtype(numbers.dtype, np.number) or numbers.dtype == np.bool_):
+            _checks.reject(
+                column, f"{rows.size:,} numbers, one for each row", f"<{numbers.dtype}, shape {numbers.shape}>"
+            )
+        numbers = numbers.astype(np.float64)
+        wrong = int(np.count_nonzero(~np.isfinite(numbers)))
+        if wrong:
+            _checks.reject(column, "finite numbers", f"<{wrong:,} that are not>")
         sums[column] = np.bincount(codes, weights=numbers, minlength=size + 1)[:size].astype(np.float64)
         for extremes, extreme, start in ((least, np.minimum, np.inf), (greatest, np.maximum, -np.inf)):
             values = np.full(size + 1, start)
@@ -247,17 +255,6 @@ def group_statistics(
             extremes[column] = np.where(np.isfinite(values[:size]), values[:size], np.nan)
     count = np.bincount(codes, minlength=size + 1)[:size].astype(np.float64)
     return GroupStatistics(name=grouping.name, count=count, sum=sums, min=least, max=greatest)
-
-
-def _numbers(table: Mapping[str, npt.ArrayLike], column: str, rows: Mask) -> Floats:
-    numbers = np.asarray(column_of(table, column))
-    if numbers.shape != rows.shape or not (np.issubdtype(numbers.dtype, np.number) or numbers.dtype == np.bool_):
-        _checks.reject(column, f"{rows.size:,} numbers, one for each row", f"<{numbers.dtype}, shape {numbers.shape}>")
-    numbers = numbers.astype(np.float64)
-    wrong = int(np.count_nonzero(~np.isfinite(numbers)))
-    if wrong:
-        _checks.reject(column, "finite numbers", f"<{wrong:,} that are not>")
-    return numbers
 
 
 def column_of(table: Mapping[str, npt.ArrayLike], name: str) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from hushuffle.model import Bound, Cell, Table, number
-from hushuffle.report.formatting import Figure, figure, plain
+from hushuffle.report.formatting import BoundText, figure, plain
 
 _FEWEST_DIGITS, _MOST_DIGITS = 4, 6
 _MOST_PLACES = 6
@@ -76,12 +76,12 @@ def _digits(cells: Sequence[Cell]) -> int:
     return _MOST_DIGITS
 
 
-def _figure(bound: Bound, digits: int) -> Figure:
+def _figure(bound: Bound, digits: int) -> BoundText:
     shown = figure(bound)
     if bound.kind != "exact":
         return shown
     unit = shown.value.partition(" ")[2]
-    return Figure(value=f"{number(bound.upper, digits=digits)}{' ' if unit else ''}{unit}", kind=shown.kind)
+    return BoundText(value=f"{number(bound.upper, digits=digits)}{' ' if unit else ''}{unit}", kind=shown.kind)
 
 
 def _places(cells: Sequence[Cell]) -> int | None:

@@ -13,7 +13,7 @@ from hushuffle.report.drawing import (
     DASHES,
     FONT_SIZE,
     INK,
-    Drawing,
+    ChartDrawing,
     KeyEntry,
     Values,
     finish,
@@ -34,7 +34,7 @@ _LABEL_COLUMNS = 18
 _COLUMN_WIDTH = 0.66 * FONT_SIZE
 
 
-def lines(chart: Chart, *, numbers: str) -> Drawing | None:
+def lines(chart: Chart, *, numbers: str) -> ChartDrawing | None:
     """Return a line or a band for each series, None without a point; `numbers` is the file of the numbers."""
     ends = [value for series in chart.series for value in (*series.lower, *series.upper)]
     marked = [] if chart.here is None or not drawable(chart.here, log=chart.x_log) else [float(chart.here)]
@@ -45,9 +45,25 @@ def lines(chart: Chart, *, numbers: str) -> Drawing | None:
     x = number("x", x_scale, ruler(x_scale, plain(chart.x_label), across=True))
     layers = _layers(chart, x, y_scale)
     for here in marked:
-        layers += _here(here, x_scale, x)
+        share = x_scale.share(here)
+        align: Literal["left", "center", "right"] = "left" if share < 0.2 else "right" if share > 0.8 else "center"
+        rule = layer([{"x": here}], "rule", {"x": x}, color=INK, strokeDash=[4, 3], strokeWidth=1.5)
+        text = layer(
+            [{"x": here}],
+            "text",
+            {"x": x, "y": {"value": 0}},
+            text="this deployment",
+            align=align,
+            baseline="bottom",
+            dy=-4,
+            color=INK,
+            fontSize=FONT_SIZE - 1,
+        )
+        layers += [rule, text]
     gap = _GAP_WITH_NAME if marked else _GAP
-    return Drawing(
+    labels = "; ".join(plain(series.label) for series in chart.series)
+    axes = f"{plain(chart.y_label)} against {plain(chart.x_label)}"
+    return ChartDrawing(
         specification=finish(layers, height=_HEIGHT, y_label=plain(chart.y_label), gap=gap),
         key=tuple(
             KeyEntry(
@@ -55,7 +71,9 @@ def lines(chart: Chart, *, numbers: str) -> Drawing | None:
             )
             for position, series in enumerate(chart.series)
         ),
-        description=_description(chart, numbers),
+        description=(
+            f"{plain(chart.title)}: {axes}. {plain(chart.caption)} Lines: {labels}. The file {numbers} has the numbers."
+        ),
         clipped=any(not drawable(end, log=chart.y_log) for end in ends),
     )
 
@@ -102,31 +120,6 @@ def _edges(name: str, series: Series, chart: Chart) -> list[dict[str, Any]]:
     ]
 
 
-def _here(here: float, x_scale: Scale, x: Values) -> list[Values]:
-    """Return the layers that mark the assessed deployment: a vertical line at x = `here` with a label above it."""
-    share = x_scale.share(here)
-    align: Literal["left", "center", "right"] = "left" if share < 0.2 else "right" if share > 0.8 else "center"
-    rule = layer([{"x": here}], "rule", {"x": x}, color=INK, strokeDash=[4, 3], strokeWidth=1.5)
-    text = layer(
-        [{"x": here}],
-        "text",
-        {"x": x, "y": {"value": 0}},
-        text="this deployment",
-        align=align,
-        baseline="bottom",
-        dy=-4,
-        color=INK,
-        fontSize=FONT_SIZE - 1,
-    )
-    return [rule, text]
-
-
-def _description(chart: Chart, numbers: str) -> str:
-    labels = "; ".join(plain(series.label) for series in chart.series)
-    axes = f"{plain(chart.y_label)} against {plain(chart.x_label)}"
-    return f"{plain(chart.title)}: {axes}. {plain(chart.caption)} Lines: {labels}. The file {numbers} has the numbers."
-
-
 def _color(position: int) -> str:
     return COLORS[position % len(COLORS)]
 
@@ -137,7 +130,7 @@ def _dash(position: int) -> list[int]:
 
 def shares(
     population: Population, utility: Utility, rows: Sequence[int], *, most: int = _LABEL_COLUMNS
-) -> Drawing | None:
+) -> ChartDrawing | None:
     """Return the estimated shares of the values `rows`, None without an estimate; labels are cut to width `most`."""
     estimate, true = utility.estimate, true_shares(population)
     if estimate is None:
@@ -169,7 +162,7 @@ def shares(
         layers.append(marked("tick", "true", color=COLORS[1], thickness=2.5, size=18, opacity=1))
         key.append(KeyEntry(mark="tick", color=COLORS[1], text="true share in the data"))
     also = "" if true is None else " and the true shares"
-    return Drawing(
+    return ChartDrawing(
         specification=finish(layers, height=step * len(rows) + 60),
         key=tuple(key),
         description=f"Estimated shares of {plural(len(rows), 'value')} with their {confidence}s{also}; "

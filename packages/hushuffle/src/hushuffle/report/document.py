@@ -241,8 +241,8 @@ def json_schema(document: Literal["result", "study"] = "result") -> dict[str, An
     >>> json_schema("study")["properties"]["schema_version"]
     {'const': 1, 'type': 'integer'}
     """
-    schema = _adapter(f"{document}.json").json_schema(mode="serialization", schema_generator=_Schema)
-    return {"$schema": _Schema.schema_dialect, **schema, "title": f"hushuffle {document}"}
+    schema = _adapter(f"{document}.json").json_schema(mode="serialization", schema_generator=_DocumentSchema)
+    return {"$schema": _DocumentSchema.schema_dialect, **schema, "title": f"hushuffle {document}"}
 
 
 def _document(report: Report) -> _Result | _Study:
@@ -286,7 +286,7 @@ def _adapter(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(_Result if name == "result.json" else _Study)
 
 
-class _Schema(GenerateJsonSchema):
+class _DocumentSchema(GenerateJsonSchema):
     """Schema generator: all keys are required, numbers may be infinite, and docstrings become descriptions."""
 
     def float_schema(self, schema: Any) -> JsonSchemaValue:

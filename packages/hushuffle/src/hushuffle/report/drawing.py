@@ -58,7 +58,7 @@ class KeyEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawing:
+class ChartDrawing:
     """A Vega-Lite chart; `clipped`: a line continues beyond the edge, to infinity or (on a logarithmic axis) to 0."""
 
     specification: dict[str, Any]
@@ -121,7 +121,7 @@ def finish(layers: Sequence[Values], *, height: int, y_label: str = "", gap: int
     }
 
 
-def svg(drawing: Drawing, name: str) -> str:
+def svg(drawing: ChartDrawing, name: str) -> str:
     """Return inline SVG whose ids start with `name`; it has no size, to fill the width, and refers to no address."""
     text = vl_convert.vegalite_to_svg(drawing.specification, allowed_base_urls=[])
     root = ET.fromstring(text)  # noqa: S314 - the library's own output, without a document type

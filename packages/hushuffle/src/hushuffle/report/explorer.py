@@ -25,11 +25,20 @@ def explorer_html(explorer: Explorer) -> str:
     sources = (templates.loader.get_source(templates, f"explorer_{name}.js") for name in ("figures", "page"))
     script = "".join(source for source, _, _ in sources)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    rows = []
+    for adversary in explorer.adversaries:
+        reason = adversary.reason
+        if reason:
+            reason = refusal(Unanswered(question=adversary.key, topic=adversary.name, reason=reason))
+        rows.append({"key": adversary.key, "name": plain(adversary.name), "reason": reason})
+        if adversary.key == "central":
+            rows.append({"key": "colluders", "name": f"{plain(adversary.name)}, with colluders", "reason": reason})
+            rows.append({"key": "local", "name": "A compromised shuffler", "reason": ""})
     return templates.get_template("explorer.html").render(
         title=plain(explorer.title),
         deployment=plain(explorer.deployment),
         axes=[_slider(axis) for axis in explorer.axes],
-        rows=_rows(explorer),
+        rows=rows,
         ordered=all(axis.ordered for axis in explorer.axes if axis.key == "epsilon"),
         several=[axis.ordered for axis in explorer.axes if axis.key == "dummies"] if explorer.per_person else [],
         data=_data(explorer),
@@ -60,20 +69,6 @@ def _label(key: str, stop: float) -> str:
     if math.isinf(stop):
         return "none"
     return f"{stop:g} %" if key == "colluders" else _SHOWN[key].format(stop)
-
-
-def _rows(explorer: Explorer) -> list[dict[str, str]]:
-    """Return the table rows: release without and with colluders, compromised shuffler, then other adversaries."""
-    rows = []
-    for adversary in explorer.adversaries:
-        reason = adversary.reason
-        if reason:
-            reason = refusal(Unanswered(question=adversary.key, topic=adversary.name, reason=reason))
-        rows.append({"key": adversary.key, "name": plain(adversary.name), "reason": reason})
-        if adversary.key == "central":
-            rows.append({"key": "colluders", "name": f"{plain(adversary.name)}, with colluders", "reason": reason})
-            rows.append({"key": "local", "name": "A compromised shuffler", "reason": ""})
-    return rows
 
 
 def _finite(value: Any) -> Any:

@@ -40,13 +40,18 @@ class _Sheet:
 
 def figure_files(report: Report) -> dict[str, bytes]:
     """Return figure-KEY.svg, .png, .csv, .parquet and table-KEY.csv, .parquet; a `Bound` takes three columns."""
+    import polars as pl  # noqa: PLC0415 - slow to load
+
     files: dict[str, bytes] = {}
     for name, sheet in _sheets(report):
         svg = _whole(sheet)
         files[f"{name}.svg"] = svg.encode()
         files[f"{name}.png"] = vl_convert.svg_to_png(svg, scale=_SCALE)
     for name, columns in _numbers(report):
-        files |= _data(name, columns)
+        table: pl.DataFrame = pl.DataFrame({key: pl.Series(values, strict=False) for key, values in columns.items()})
+        parquet = io.BytesIO()
+        table.write_parquet(parquet)
+        files |= {f"{name}.csv": table.write_csv().encode(), f"{name}.parquet": parquet.getvalue()}
     return files
 
 
@@ -131,15 +136,6 @@ def _ends(cell: object) -> tuple[float | None, float | None, str]:
 
 def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
-
-
-def _data(name: str, columns: Mapping[str, Sequence[Any]]) -> dict[str, bytes]:
-    import polars as pl  # noqa: PLC0415 - slow to load
-
-    table: pl.DataFrame = pl.DataFrame({key: pl.Series(values, strict=False) for key, values in columns.items()})
-    parquet = io.BytesIO()
-    table.write_parquet(parquet)
-    return {f"{name}.csv": table.write_csv().encode(), f"{name}.parquet": parquet.getvalue()}
 
 
 def _whole(sheet: _Sheet) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hushuffle.model import Report, Statement, Translation, number
 from hushuffle.model.statement import shown
-from hushuffle.report.formatting import Figure, figure, plain
+from hushuffle.report.formatting import BoundText, figure, plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class Judged:
 
     topic: str
     asked: str
-    got: Figure | None
+    got: BoundText | None
     reason: str
     word: str
     style: str
@@ -33,7 +33,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class WhatIfRow:
     """One row of the table "What if" as text; `remark` is the reason if a figure is missing."""
 
     words: str
@@ -50,9 +50,9 @@ class FirstPage:
     unit: str
     threats: tuple[str, ...]
     assumptions: tuple[tuple[str, str], ...]
-    cases: tuple[Case, ...]
+    cases: tuple[WhatIfRow, ...]
     respondents: tuple[str, ...]
-    anonymity: tuple[tuple[str, str, Figure | None], ...]
+    anonymity: tuple[tuple[str, str, BoundText | None], ...]
     unprotected: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     responsible: tuple[tuple[str, str], ...] = ()
@@ -89,7 +89,7 @@ def first_page(statement: Statement) -> FirstPage:
         threats=tuple(map(plain, statement.threats)),
         assumptions=tuple((plain(row.sentence), plain(row.vouched)) for row in statement.assumptions),
         cases=tuple(
-            Case(
+            WhatIfRow(
                 words=plain(row.case),
                 central="" if row.central is None else figure(row.central).value.removesuffix(" nats"),
                 error="" if row.standard_error is None else number(row.standard_error, up=True, digits=3),

@@ -32,7 +32,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class BoundText:
     """A bound as two texts: the figure with its unit, and its kind, for example "certified bracket"."""
 
     value: str
@@ -82,14 +82,14 @@ def short(text: str, most: int = 40) -> str:
     return f"{shown.rstrip()}…"
 
 
-def figure(bound: Bound) -> Figure:
+def figure(bound: Bound) -> BoundText:
     """Return the two parts of `str(bound)`: the value with its unit, and the kind.
 
     >>> figure(Bound(lower=0.25, upper=0.26, kind="bracket", unit="nats"))
-    Figure(value='0.2500 to 0.2600 nats', kind='certified bracket')
+    BoundText(value='0.2500 to 0.2600 nats', kind='certified bracket')
     """
     value, _, kind = str(bound).rpartition(" (")
-    return Figure(value=value, kind=kind.removesuffix(")"))
+    return BoundText(value=value, kind=kind.removesuffix(")"))
 
 
 def refusal(row: Unanswered) -> str:

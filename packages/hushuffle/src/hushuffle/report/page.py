@@ -9,19 +9,19 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from hushuffle.model import Citation, Finding, PointMap, Report
+from hushuffle.model import Citation, Finding, Report
 from hushuffle.model.claim import count
 from hushuffle.report import charts, drawing, heat, maps
 from hushuffle.report.accuracy import Accuracy, accuracy
 from hushuffle.report.cells import CellColumn, cell_columns
 from hushuffle.report.diagrams import page_diagrams
 from hushuffle.report.document import INDEX, Names, folder_of
-from hushuffle.report.drawing import Drawing, KeyEntry
+from hushuffle.report.drawing import ChartDrawing, KeyEntry
 from hushuffle.report.first_page import first_page, verdict
 from hushuffle.report.formatting import (
     KINDS_EXPLAINED,
     UNITS_EXPLAINED,
-    Figure,
+    BoundText,
     asked,
     attained,
     block,
@@ -40,7 +40,7 @@ class _Row:
     question: str
     adversary: str
     sentence: str
-    figure: Figure
+    figure: BoundText
     style: str
     proof: str
     mentions: tuple[_Mention, ...]
@@ -116,6 +116,13 @@ def html(report: Report) -> str:
     units = dict.fromkeys(bound.unit for bound in report.bounds)
     internal = next(shown, None) if population is not None else None
     template = environment().get_template("page.html")
+    ready = []
+    for point_map in report.maps:
+        drawn, caption = maps.draw(point_map), _tied(point_map.caption)
+        panels = () if drawn is None else drawn.panels
+        remark = "No point of this map is finite." if drawn is None else drawn.remark
+        key = () if drawn is None else drawn.key
+        ready.append(_PageMap(title=plain(point_map.title), caption=_joined(caption, remark), panels=panels, key=key))
     return template.render(
         assessment=population is not None,
         index=report.key == INDEX,
@@ -146,7 +153,7 @@ def html(report: Report) -> str:
             for table in report.tables
         ],
         pictures=_pictures(report, reading),
-        maps=_point_maps(report.maps),
+        maps=ready,
         kinds=[row for row in KINDS_EXPLAINED if row[0] in used or (certified and row[0] != _APPROXIMATION)],
         units=[UNITS_EXPLAINED[unit] for unit in units if unit in UNITS_EXPLAINED],
         settings=[(plain(name), _tied(value)) for name, value in report.settings],
@@ -216,22 +223,11 @@ def environment() -> Environment:
     )
 
 
-def _point_maps(point_maps: Iterable[PointMap]) -> list[_PageMap]:
-    ready = []
-    for point_map in point_maps:
-        drawn, caption = maps.draw(point_map), _tied(point_map.caption)
-        panels = () if drawn is None else drawn.panels
-        remark = "No point of this map is finite." if drawn is None else drawn.remark
-        key = () if drawn is None else drawn.key
-        ready.append(_PageMap(title=plain(point_map.title), caption=_joined(caption, remark), panels=panels, key=key))
-    return ready
-
-
 def _joined(caption: str, remark: str) -> str:
     return f"{caption} {remark}".strip()
 
 
-def _picture(title: str, caption: str, drawn: Drawing | None, name: str) -> _Picture:
+def _picture(title: str, caption: str, drawn: ChartDrawing | None, name: str) -> _Picture:
     if drawn is None:
         return _Picture(title=title, caption=f"{caption} No point of this chart is finite.", svg="", key=())
     beyond = " Lines that reach the edge of the chart continue outside it." if drawn.clipped else ""

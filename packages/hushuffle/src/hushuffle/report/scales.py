@@ -92,20 +92,16 @@ def scale(values: Iterable[float], *, log: bool, tight: bool = False) -> Scale |
         return None
     low, high = min(shown), max(shown)
     if log:
-        return _log(low, high, tight=tight)
+        if low == high:
+            return Scale(low=low / 3, high=high * 3, log=True)
+        margin = 1.0 if tight else (high / low) ** _MARGIN
+        return Scale(low=low / margin, high=high * margin, log=True)
     if 0 < low <= high / 2 and not tight:
         low = 0.0
     if low == high:
         low, high = low - max(abs(low), 1.0) / 2, high + max(abs(high), 1.0) / 2
     margin = 0.0 if tight else (high - low) * _MARGIN
     return Scale(low=low if low == 0 else low - margin, high=high + margin, log=False)
-
-
-def _log(low: float, high: float, *, tight: bool) -> Scale:
-    if low == high:
-        return Scale(low=low / 3, high=high * 3, log=True)
-    margin = 1.0 if tight else (high / low) ** _MARGIN
-    return Scale(low=low / margin, high=high * margin, log=True)
 
 
 def steps(low: float, high: float, most: int) -> list[float]:

@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from hushuffle import _checks
-from hushuffle.model import Claim, Finding, Report, Table, Unanswered, Verdict
+from hushuffle.model import Claim, Report, Table, Verdict
 from hushuffle.model.claim import count
 from hushuffle.report.accuracy import Accuracy, accuracy
 from hushuffle.report.cells import CellColumn, cell_columns
@@ -169,7 +169,20 @@ def _learned(report: Report) -> Iterable[RenderableType]:
     if report.findings or report.unanswered:
         if report.answers:
             yield Text()
-        yield _findings(report.findings, report.unanswered)
+        rows = table(leading=1)
+        rows.add_column("Adversary", ratio=9, overflow="fold")
+        rows.add_column("What they learn", ratio=20, overflow="fold")
+        rows.add_column("Figure", ratio=11, overflow="fold")
+        for finding in report.findings:
+            shown = figure(finding.figure)
+            rows.add_row(
+                text(finding.adversary),
+                text(finding.sentence),
+                Text.assemble((shown.value, "bold"), "\n", (shown.kind, "cyan")),
+            )
+        for row in report.unanswered:
+            rows.add_row(text(row.topic), text(refusal(row)), Text("not answered", "cyan"))
+        yield rows
     elif report.population is not None:
         yield Text("The specification names no adversary.")
     for warned in report.warnings:
@@ -266,20 +279,3 @@ def _width(column: CellColumn) -> int:
     if column.words:
         wide = min(wide, _MOST_WORDS)
     return max(wide, columns(column.kind), *(columns(word) for word in column.heading.split() or [""]))
-
-
-def _findings(learned: Iterable[Finding], unanswered: Iterable[Unanswered] = ()) -> RenderableType:
-    rows = table(leading=1)
-    rows.add_column("Adversary", ratio=9, overflow="fold")
-    rows.add_column("What they learn", ratio=20, overflow="fold")
-    rows.add_column("Figure", ratio=11, overflow="fold")
-    for finding in learned:
-        shown = figure(finding.figure)
-        rows.add_row(
-            text(finding.adversary),
-            text(finding.sentence),
-            Text.assemble((shown.value, "bold"), "\n", (shown.kind, "cyan")),
-        )
-    for row in unanswered:
-        rows.add_row(text(row.topic), text(refusal(row)), Text("not answered", "cyan"))
-    return rows

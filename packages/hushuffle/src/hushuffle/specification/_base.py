@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
 from hushuffle.extensions import MECHANISMS, extensions
-from hushuffle.mechanisms.settings import LARGEST_EPSILON, Table
+from hushuffle.mechanisms.settings import LARGEST_EPSILON, SettingsTable
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.tables.csv_form import UTF8, CsvForm, check_encoding, check_separator
 from hushuffle.tables.labels import as_label, parse_condition
@@ -63,8 +63,8 @@ class ShufflerSection(Section):
         return {}
 
     @classmethod
-    def declared(cls) -> Table:
-        return cls.mechanism.table or Table(kind="", about="", settings={})
+    def declared(cls) -> SettingsTable:
+        return cls.mechanism.table or SettingsTable(kind="", about="", settings={})
 
     def build(self) -> Shuffler:
         raise NotImplementedError

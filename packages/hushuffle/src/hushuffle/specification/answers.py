@@ -12,7 +12,7 @@ from pydantic import Field, create_model
 from hushuffle import answers
 from hushuffle.answers.base import SHARES, Answer
 from hushuffle.errors import InvalidInputError, Problem
-from hushuffle.mechanisms.settings import Table
+from hushuffle.mechanisms.settings import SettingsTable
 from hushuffle.model import NumberGrid
 from hushuffle.specification._base import Section, declared_in
 
@@ -24,7 +24,7 @@ ANSWERS: Final[dict[str, type[Answer]]] = dict(
 )
 """The class of each kind of answer with keys, by its `kind`."""
 
-_TABLES: Final[tuple[Table, ...]] = tuple(kind.keys for kind in ANSWERS.values() if kind.keys is not None)
+_TABLES: Final[tuple[SettingsTable, ...]] = tuple(kind.keys for kind in ANSWERS.values() if kind.keys is not None)
 
 ANSWER_KEYS: Final = ("kind", *dict.fromkeys(key for table in _TABLES for key in table.settings))
 """All keys of kinds of answers."""

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, create_model, model_
 
 from hushuffle.mechanisms import adversaries, randomizers, shufflers
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.mechanisms.settings import Table
+from hushuffle.mechanisms.settings import SettingsTable
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
 from hushuffle.specification._base import (
     Epsilon,
@@ -81,12 +81,12 @@ class DeclaredShuffler(ShufflerSection):
         return self.mechanism.from_settings(settings)
 
 
-def _table(mechanism: type[Mechanism | shufflers.Shuffler]) -> Table:
+def _table(mechanism: type[Mechanism | shufflers.Shuffler]) -> SettingsTable:
     assert mechanism.table is not None
     return mechanism.table
 
 
-def _given(section: Section, table: Table) -> dict[str, Any]:
+def _given(section: Section, table: SettingsTable) -> dict[str, Any]:
     settings = {name: getattr(section, name) for name in table.settings}
     return {name: value for name, value in settings.items() if value is not None}
 

@@ -56,6 +56,8 @@ def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Spe
     )
     hint = "This takes a file of shares or of numbers, with [randomizer] and [shuffler]."
     refuse_other_kind(text, "sum", "a sum by several messages", hint, file=file)
+    hint = "Only assess, collect, compare and estimate accept groups. Write one file per group for other commands."
+    refuse_other_kind(text, "groups", "groups of people with different randomizers", hint, file=file)
     prepare = partial(with_files, base_folder=base_folder)
     return parsed(text, Specification, file=file, words=COLLECTION, prepare=prepare)
 

@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from hushuffle.specification._base import Section
+from hushuffle.specification.mixed import MixedSpecification
 from hushuffle.specification.population import CountedPopulation, DataPopulation
 from hushuffle.specification.reading import SHARED
 from hushuffle.specification.specification import Specification
@@ -24,10 +25,15 @@ _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 _DEPLOYMENT: Final = (
     "One deployment: who is asked, how their answers are protected, from whom, and what is wanted. With [[columns]]: "
-    "several columns of the same people. With [sum]: a sum by several messages."
+    "several columns of the same people. With [[groups]]: groups of people with different randomizers. With [sum]: a "
+    "sum by several messages."
 )
 _COLUMN: Final = "One deployment: who is asked, how their answers are protected, from whom, and what is wanted."
 _COLUMNS: Final = "Several columns of the same people. Reference: docs/how-to/several-columns.md"
+_GROUPS: Final = (
+    "Groups of people with different randomizers. "
+    "Reference: docs/reference/specification.md#groups-with-different-randomizers"
+)
 _SUM: Final = "A sum by several messages. Reference: docs/reference/specification.md#sums-by-several-messages"
 
 
@@ -73,13 +79,18 @@ def _described(section: type) -> dict[str, str]:
 
 
 def json_schema() -> Schema:
-    """Return the JSON schema of files of deployments: of one column, of several columns, and of sums.
+    """Return the JSON schema of files of deployments: of one column, of several columns, of groups, and of sums.
 
     >>> schema = json_schema()
     >>> [key for key in schema["properties"] if key not in schema["$defs"]["Specification"]["properties"]]
-    ['columns', 'sum']
+    ['columns', 'group_column', 'groups', 'sum']
     """
-    kinds = {"Specification": column_schema(), "Columns": columns_schema(), "SumSpecification": sum_schema()}
+    kinds = {
+        "Specification": column_schema(),
+        "Columns": columns_schema(),
+        "MixedSpecification": groups_schema(),
+        "SumSpecification": sum_schema(),
+    }
     tables = {name: table for schema in kinds.values() for name, table in schema["$defs"].items()}
     properties: Schema = {}
     for name, schema in kinds.items():
@@ -91,6 +102,7 @@ def json_schema() -> Schema:
         return {"$ref": f"#/$defs/{name}"}
 
     other = {"if": {"required": ["columns"]}, "then": of("Columns"), "else": of("Specification")}
+    other = {"if": {"required": ["groups"]}, "then": of("MixedSpecification"), "else": other}
     return {
         "$schema": _DIALECT,
         "title": "Deployment",
@@ -156,6 +168,11 @@ def columns_schema() -> Schema:
     }
     schema["required"] = ["population", "columns", "shuffler", "targets"]
     return schema
+
+
+def groups_schema() -> Schema:
+    """Return the JSON schema of files with [[groups]]."""
+    return schema_of(MixedSpecification, _GROUPS)
 
 
 def sum_schema() -> Schema:

@@ -10,15 +10,15 @@ from pydantic import Field
 
 from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.mechanisms.settings import LARGEST_EPSILON
-from hushuffle.mechanisms.split_and_mix import SplitAndMix
-from hushuffle.specification._base import File, Name, Probability, Section, unfit
+from hushuffle.mechanisms.split_and_mix import MOST_COORDINATES, SplitAndMix
+from hushuffle.specification._base import File, Name, Probability, Section, table_in, unfit
 from hushuffle.specification.answers import answer_problems
 from hushuffle.specification.population import ASKED, NO_COLUMN, AnyPopulation, CountedPopulation, DataPopulation
 from hushuffle.specification.reading import Collection, load_collection, parsed, read_text, tables_of
 from hushuffle.specification.specification import Responsible, Vouched, Voucher
 from hushuffle.specification.wording import Vocabulary
 
-_KEYS: Final = ("epsilon", "delta", "honest")
+_KEYS: Final = ("epsilon", "delta", "honest", "coordinates", "l1")
 
 
 class Sum(Section):
@@ -30,6 +30,12 @@ class Sum(Section):
     """Central delta of a round; it determines the number of messages per client."""
     honest: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Fraction of clients that answer, follow the protocol and do not collude; they supply all the noise."""
+    coordinates: Annotated[int, Field(ge=1, le=MOST_COORDINATES)] | None = None
+    """How many numbers each person has, each between `low` and `high` and with a sum of its own (default: 1). With
+    several, only without data: `collect` and `audit` take one number of each person."""
+    l1: Annotated[float, Field(gt=0)] | None = None
+    """With several `coordinates`: the largest total by which a person's numbers exceed `low`. Devices scale larger
+    totals down, so less noise is needed (default: `coordinates` times `high` - `low`)."""
 
 
 class SumTargets(Section):
@@ -90,6 +96,10 @@ class SumSpecification(File):
             yield Problem(key="population.kind", rule='must be "number"', value=value, hint=hint)
             return
         yield from answer_problems(population)
+        coordinates = table_in(raw, "sum").get("coordinates")
+        if "data" in population and coordinates not in (None, 1):
+            hint = "Data have one number of each person, in `column`. Plan several numbers with n instead."
+            yield Problem(key="sum.coordinates", rule="must be 1 with data", value=f"{coordinates}", hint=hint)
         for key in ("person", "reports_per_person"):
             if key in population and population[key] not in (NO_COLUMN, ASKED):
                 hint = "Each person gives one number. Add up the numbers of a person first."
@@ -126,10 +136,17 @@ class SumSpecification(File):
         assert isinstance(self.population, DataPopulation | CountedPopulation)  # a rule
         return self.population
 
+    def one_number(self, command: str) -> None:
+        """Refuse several numbers of each person, which only plans have."""
+        several = self.sum.coordinates or 1
+        if several > 1:
+            hint = "The files have one number of each person, in one column. Use `hs.SplitAndMix` for several numbers."
+            unfit("sum.coordinates", f"must be 1 for {command}", f"{several}", hint)
+
     def build(self, n: int) -> SplitAndMix:
         grid = self.asked.grid
         assert grid is not None  # a rule
-        given = {key: getattr(self.sum, key) for key in _KEYS}
+        given = {key: value for key in _KEYS if (value := getattr(self.sum, key)) is not None}
         try:
             return SplitAndMix(low=grid.low, high=grid.high, levels=grid.levels, n=n, **given)
         except InvalidInputError as error:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from hushuffle.errors import DataError, InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.estimation import predicted_standard_error
-from hushuffle.estimation.readout import counted
+from hushuffle.estimation.readout import ByGroups, counted
+from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
@@ -28,6 +29,9 @@ PERSON: Final = "set population.person = {}"
 ONE_RECORD: Final = "keep one record of each person in the file"
 ONE_NUMBER: Final = "add up the numbers of each person first"
 """The remedies if {} identifies people; several columns and sums have no key for the person of a record."""
+
+_SAME: Final = 1e-9
+"""Weights of groups that differ less from the shares of their people are taken to be equal to them."""
 
 _ALIKE: Final = 1.1
 """Mechanisms whose standard errors differ by less than this factor count as equally accurate."""
@@ -217,6 +221,20 @@ def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[W
             else _advice(better, people_to_show(better, level=level))
         ),
     )
+
+
+def weighted_warnings(crowd: MixedProtocol) -> Iterator[Warned]:
+    """Yield a warning that the estimate weights the groups of people, unless their weights are their shares."""
+    bias = ByGroups.of(crowd.groups).bias
+    if bias > _SAME:
+        yield Warned(
+            key="weighted-groups",
+            sentence=(
+                "The estimate weights people with less noise more. If answers differ between the groups, an estimated "
+                f"share can differ from the share among all people by up to {number(bias, up=True)} on average."
+            ),
+            advice="For the shares in each group, collect each group by itself: its central epsilon is then larger.",
+        )
 
 
 def people_to_show(protocol: Protocol, *, level: float = LEVEL) -> float:

@@ -32,7 +32,15 @@ from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.labels import FROM_DATA, Tidying
 from hushuffle.tables.people import FewOfEach
 from hushuffle.tables.reader import Faults, Part, TableReader, open_all, open_source
-from hushuffle.tables.refused import Mask, Refused, all_problems, nameless_records, refuse_all, share, wrong_answers
+from hushuffle.tables.refused import (
+    Mask,
+    RefusedRecords,
+    all_problems,
+    nameless_records,
+    refuse_all,
+    share,
+    wrong_answers,
+)
 
 BATCH: Final = 1 << 18
 """Approximate number of records of a batch."""
@@ -222,10 +230,10 @@ class _Rows:
     ) -> None:
         self._column, self._answers, self.total = column, answers, 0
         self._named = {role: name for role, name in (("id", ids), ("person", person)) if name is not None}
-        self.refused: Refused | None = None
+        self.refused: RefusedRecords | None = None
         if answers.quarantine is not None:
             parts = tuple(part.tolerant() for part in parts)
-            self.refused = Refused(column, answers, percent=answers.quarantine)
+            self.refused = RefusedRecords(column, answers, percent=answers.quarantine)
         named = {role: (name, ID) for role, name in self._named.items()}
         self._reader = TableReader(parts, {"code": (column, coded(answers.coding)), **named})
 

@@ -109,20 +109,6 @@ def load_checkins(source: str | Path) -> Traces:
     if path.suffix == ".parquet":
         wanted = {column: pl.col(column).cast(pl.Int64, strict=False) for column in ("user", "poi", "minute")}
         return _traces(*whole(table(path), wanted, "an integer"))
-    return _traces(*_tabbed(path))
-
-
-def _traces(users: pl.Series, items: pl.Series, times: pl.Series) -> Traces:
-    """Return traces of items, which are coded in order."""
-    codes = items.rank("dense").cast(pl.Int64) - 1
-    labels = tuple(items.unique().sort().cast(pl.String).to_list())
-    return Traces.from_table(
-        users.to_numpy(), codes.to_numpy(), times.to_physical().to_numpy(), k=len(labels), labels=labels
-    )
-
-
-def _tabbed(path: Path) -> pl.DataFrame:
-    """Return user, venue and time of a published text file; category names in it are not all UTF-8."""
     with path.open("rb") as stream:
         fields = stream.readline().count(b"\t") + 1
     if fields not in _COLUMNS:
@@ -145,7 +131,16 @@ def _tabbed(path: Path) -> pl.DataFrame:
         pl.col("time").str.to_datetime(_CLOCK, time_unit="ms", strict=False),
     )
     complete(frame, str(path), "as published")
-    return frame
+    return _traces(*frame)
+
+
+def _traces(users: pl.Series, items: pl.Series, times: pl.Series) -> Traces:
+    """Return traces of items, which are coded in order."""
+    codes = items.rank("dense").cast(pl.Int64) - 1
+    labels = tuple(items.unique().sort().cast(pl.String).to_list())
+    return Traces.from_table(
+        users.to_numpy(), codes.to_numpy(), times.to_physical().to_numpy(), k=len(labels), labels=labels
+    )
 
 
 _RATINGS: Final = ("ratings.csv", "ratings.csv.gz", "ratings.parquet")
@@ -376,10 +371,7 @@ def _read(
     n: int | None = None,
     **where: Unpack[Where],
 ) -> pl.DataFrame:
-    """Return public columns of the people; refuse those without a value, by their record numbers in the file.
-
-    Words `what` name the fault; if they are empty, no value is refused. `n` is the expected number of people.
-    """
+    """Return public columns of n people; refuse records without a value, whose fault is `what` ("": refuse none)."""
     wanted = {f"{place}": (column, rule) for place, column in enumerate(columns)}
     parts = open_source(source, base_folder=where.get("base_folder") or Path(), form=where.get("form"))
     table, mask = TableReader(parts, wanted).whole(), where.get("kept")

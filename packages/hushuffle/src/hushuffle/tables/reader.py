@@ -125,10 +125,7 @@ class Part:
         return self.path if self._parquet is None else None
 
     def _looking(self, wanted: Sequence[pl.Expr]) -> pl.LazyFrame:
-        """Return a query of `wanted` that looks at every field of a CSV file.
-
-        Without that look, a row with too many fields, whose values may stand in the wrong columns, is not noticed.
-        """
+        """Return a query of `wanted` that looks at every field of a CSV file, to notice a row with too many fields."""
         short = pl.last().is_null() & pl.any_horizontal(pl.all().is_not_null())
         return self.frame.select(*wanted, *(() if self.typed else (short.alias(_LOOKED),)))
 

@@ -36,7 +36,7 @@ class RefusedLine(NamedTuple):
     reason: str
 
 
-class Refused:
+class RefusedRecords:
     """At most `percent` per cent of all records may be refused; only their numbers and the reasons are stored."""
 
     def __init__(self, column: str, answers: Answers, *, percent: float) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, Protocol, TypedDict
+from typing import Final, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -103,7 +103,13 @@ def load_filter(path: Path | str) -> StoredFilter:
         np.load(raw, allow_pickle=False) as file,
     ):
         manifest, packed = json.loads(file["manifest"].tobytes()), file["packed"]
-    _check(manifest, source)
+    if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
+        fail(f"{source} is not a Bloom filter of hushuffle.")
+    if manifest.get("version") != _VERSION:
+        fail(f"{source} has another version than {_VERSION}, which this program supports. Upgrade hushuffle.")
+    wrong = [key for key, kind in _KEYS.items() if type(manifest.get(key)) is not kind]
+    if wrong or not manifest["threshold"].isdecimal():
+        fail(f"{source}: the manifest lacks {', '.join(wrong) or 'a whole threshold'}, or has it in another form.")
     return StoredFilter(
         bits=manifest["bits"],
         hashes=manifest["hashes"],
@@ -137,13 +143,3 @@ def _named(path: Path | str) -> Path:
     if Path(path).suffix != ".npz":
         fail(f"{path}: the name of a file with a Bloom filter must end in .npz.")
     return Path(path)
-
-
-def _check(manifest: Mapping[str, Any], source: Path) -> None:
-    if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
-        fail(f"{source} is not a Bloom filter of hushuffle.")
-    if manifest.get("version") != _VERSION:
-        fail(f"{source} has another version than {_VERSION}, which this program supports. Upgrade hushuffle.")
-    wrong = [key for key, kind in _KEYS.items() if type(manifest.get(key)) is not kind]
-    if wrong or not manifest["threshold"].isdecimal():
-        fail(f"{source}: the manifest lacks {', '.join(wrong) or 'a whole threshold'}, or has it in another form.")

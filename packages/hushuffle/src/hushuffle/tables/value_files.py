@@ -167,7 +167,13 @@ def load_labels_file(name: str, *, base_folder: Path) -> tuple[str, ...]:
     ('Bern', 'Chur')
     """
     if name.endswith((*KINDS, ".parquet")):
-        labels, lines = _of_table(name, base_folder)
+        (part,) = open_source(name, base_folder=base_folder)
+        rule = Rule(read=lambda column, _: pl.col(column).cast(pl.String))
+        texts = TableReader([part], {"label": (1, rule)}).whole()["label"]
+        if missing := texts.is_null().arg_true().to_list():
+            fail(f"{name}: its first column, the labels, is empty in record {missing[0] + 1:,}.")
+        labels: list[str] = texts.to_list()
+        lines: Sequence[int] = range(1, texts.len() + 1)
     else:
         labels, lines = _of_text(name, base_folder / Path(name).expanduser())
     if not labels:
@@ -183,15 +189,6 @@ def load_labels_file(name: str, *, base_folder: Path) -> tuple[str, ...]:
             fail(f"{name}, number {place:,}: {what}. Each label must occur once.")
         seen[label] = place
     return tuple(labels)
-
-
-def _of_table(name: str, base_folder: Path) -> tuple[list[str], Sequence[int]]:
-    (part,) = open_source(name, base_folder=base_folder)
-    rule = Rule(read=lambda column, _: pl.col(column).cast(pl.String))
-    texts = TableReader([part], {"label": (1, rule)}).whole()["label"]
-    if missing := texts.is_null().arg_true().to_list():
-        fail(f"{name}: its first column, the labels, is empty in record {missing[0] + 1:,}.")
-    return texts.to_list(), range(1, texts.len() + 1)
 
 
 def _of_text(name: str, path: Path) -> tuple[list[str], Sequence[int]]:

@@ -31,6 +31,7 @@ from scipy.special import erfcx
 
 from hushuffle.curves.base import ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.laws import slices
 from hushuffle.curves.laws.kinds import Background, Others, Places, covered_reports, local, parts
 from hushuffle.curves.laws.kinds import gain as gain_of
 from hushuffle.curves.laws.pooled import Pooled
@@ -39,8 +40,8 @@ from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
 from hushuffle.numerics.binomial import EPS, Floats
-from hushuffle.numerics.score_sums import FAINT, Scores, positive_part
-from hushuffle.numerics.score_tests import Crowd, advantage
+from hushuffle.numerics.score_sums import FAINT, ReportScores, positive_part
+from hushuffle.numerics.score_tests import OtherReports, advantage
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.release import Release
@@ -79,7 +80,8 @@ class FiniteDivergence(ReportCurve):
     P(N = `counts[j]`) / `counts[j]`, shape (J,), and `missing` is the probability that N is not in `counts`. Each of
     the N reports is from the blanket with probability `covered`. `places` are the target's pairs of values examined.
     `trials` are the datasets that a lower bound evaluates; if empty, they are searched at every epsilon. `level` is the
-    delta for which pools of common reports are chosen (None: searched).
+    delta for which pools of common reports are chosen (None: searched). `sliced`: whether upper bounds also use pools
+    in sequence, see the module `slices`.
     """
 
     laws: tuple[ValueLaws, ...]
@@ -93,6 +95,7 @@ class FiniteDivergence(ReportCurve):
     pool: Pooled
     trials: tuple[Trial, ...] = ()
     level: float | None = None
+    sliced: bool = False
     sources = (BLANKET,)
     proof = "pool of common reports or privacy blanket (upper bound), explicit neighbouring datasets (lower bound)"
 
@@ -140,6 +143,7 @@ class FiniteDivergence(ReportCurve):
             missing=missing,
             covered=covered,
             pool=Pooled(laws=laws, people=others, dummies=dummies),
+            sliced=not dummies and others.people * laws[0].weight < slices.ROOM,
             places=tuple((i, j) for i, law in enumerate(laws) for j in range(len(law.pairs))),
         )
 
@@ -170,13 +174,21 @@ class FiniteDivergence(ReportCurve):
         if not self.pool.usable():
             return self.blanket(epsilon)
         places = self._likeliest(self._estimated(epsilon)) if len(self.places) > 1 else self.places
-        value = self.pool.upper(places, epsilon, self.level)
+        value = math.inf
+        if self.sliced and self.level is not None:
+            value = slices.upper(self.pool, places, epsilon, self.level)
+            if value <= self.level or self.trials:
+                return value
+        value = min(value, self.pool.upper(places, epsilon, self.level))
         # The plain blanket's bound is at least its bound at this pair: skip it if that cannot improve `value`.
-        return value if self._upper_at(places[0], epsilon, _FINE) >= value else min(value, self.blanket(epsilon))
+        if self._upper_at(places[0], epsilon, _FINE) < value:
+            value = min(value, self.blanket(epsilon))
+        if self.sliced and self.level is None and value > 0:
+            value = min(value, slices.upper(self.pool, places, epsilon, value))
+        return value
 
     def near(self, delta: float, *, often: bool = False) -> FiniteDivergence:
-        del often
-        return replace(self, level=delta)
+        return replace(self, level=delta, sliced=self.sliced and not often)
 
     def blanket(self, epsilon: float) -> float:
         """Return the upper bound on delta from the plain privacy blanket."""
@@ -237,8 +249,13 @@ class FiniteDivergence(ReportCurve):
         estimated = self._estimated(epsilon)
         promising = self._promising(epsilon, estimated)
         trials = sorted(promising, key=lambda trial: -self._lower_at(trial, epsilon, _COARSE))
-        places = dict.fromkeys([*self._likeliest(estimated)[:_SOME], *self.pool.worst])
-        return replace(self, places=tuple(places), trials=tuple(trials[:2]))
+        likely, best = self._likeliest(estimated)[:_SOME], tuple(trials[:2])
+        plain = replace(self, places=tuple(dict.fromkeys([*likely, *self.pool.worst])), trials=best, sliced=False)
+        sliced = replace(self, places=tuple(dict.fromkeys([*likely, *self.pool.ahead])), trials=best)
+        # A search uses the better bound near `epsilon`.
+        if not self.sliced or self.level is None or sliced.upper(epsilon) >= plain.upper(epsilon):
+            return plain
+        return replace(sliced, places=tuple(dict.fromkeys([*likely[:1], *self.pool.ahead])))
 
     def _likeliest(self, estimated: tuple[list[Trial], list[Trial]]) -> tuple[Place, ...]:
         """Return all pairs of values of the target; pairs that are likely to be worst come first."""
@@ -255,7 +272,7 @@ class FiniteDivergence(ReportCurve):
         if self.covered * float(self.counts.max()) < _LONELY or not bool(inside.any()):
             return most
         certain = float(np.maximum(gain + 8 * EPS * size, 0.0)[~inside].sum()) * (1 + 4 * EPS * gain.size)
-        scores = Scores.of(gain[inside], size[inside], mass[inside]).merged()
+        scores = ReportScores.of(gain[inside], size[inside], mass[inside]).merged()
         hidden = positive_part(scores, self.counts, self.weights, smoothing=smoothing)
         return min(hidden + certain + self.missing, most)
 
@@ -339,9 +356,9 @@ class FiniteDivergence(ReportCurve):
         seen = np.exp(epsilon) * self._crowd * mean
         certain = float(np.maximum(gain - 8 * EPS * size - seen, 0.0)[~inside].sum()) * (1 - 4 * EPS * gain.size)
         counts, masses = zip(*self._reports(law, held), strict=True)
-        crowd = Crowd(counts=counts, masses=np.stack(masses)[:, inside])
+        crowd = OtherReports(counts=counts, masses=np.stack(masses)[:, inside])
         hidden = advantage(
-            Scores.of(gain[inside], size[inside], mean[inside]),
+            ReportScores.of(gain[inside], size[inside], mean[inside]),
             crowd,
             (law.rows[a][inside], law.rows[b][inside]),
             math.exp(epsilon),

@@ -25,7 +25,7 @@ from hushuffle.curves.base import ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.flipped_faces import FacePools
-from hushuffle.curves.laws.flipped_pairs import OneLogo, PairFamily, Pool, dummies_kind
+from hushuffle.curves.laws.flipped_pairs import CommonPool, OneLogo, PairFamily, dummies_kind
 from hushuffle.curves.laws.kinds import Kinds
 from hushuffle.curves.laws.mixed_sums import MixedSums
 from hushuffle.curves.laws.pooled import DEEPEST, MOST, SPARE, Spots, wanted
@@ -213,7 +213,7 @@ class _Hidden(dict[int, tuple[tuple[Kinds, ...], Spots]]):
         curve, delta = self._curve, self._curve.level or DEEPEST
         width, flip, people = curve.width, curve.flip, curve.n - 1
         others = people + curve.dummies
-        pool = Pool.of(
+        pool = CommonPool.of(
             width=width,
             flip=flip,
             distance=distance,

@@ -33,8 +33,7 @@ from hushuffle.curves.laws.flipped_pairs import OneLogo, chances, classes, ways
 from hushuffle.curves.laws.kinds import Kinds
 from hushuffle.curves.laws.mixed_sums import MixedSums
 from hushuffle.curves.laws.pooled import MOST, Spots
-from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.binomial import Floats
 from hushuffle.numerics.roots import halved
 
 _FIXED: Final = 2
@@ -153,20 +152,17 @@ class _Home:
 class _Rung:
     """A pool of common reports for one face: distributions (`kinds`) and numbers (`spots`) of columns outside it.
 
-    `empty` is the probability that the pool is empty, and `after` the face that follows in that case.
+    `after` is the face that follows if the pool is empty.
     """
 
     kinds: Kinds
     spots: Spots
-    empty: float
     after: Face
 
     @classmethod
     def of(cls, face: Face, share: Floats, people: int) -> _Rung:
-        weight = face.mass(share) / face.rest
-        spots, after = Spots.of((people,), weight, _BINS), face.without(share)
-        empty = float(binomial.pmf(0.0, people, weight)) * (1 + 1e-9)
-        return cls(kinds=after.kinds(), spots=spots, empty=empty, after=after)
+        after = face.without(share)
+        return cls(kinds=after.kinds(), spots=Spots.of((people,), face.mass(share) / face.rest, _BINS), after=after)
 
     def hidden(self, epsilon: float, local: float, home: _Home | None = None) -> float:
         """Upper bound on the part of delta due to a pool that is not empty (or whose size is in no bin).
@@ -181,9 +177,7 @@ class _Rung:
             own = np.minimum(totals, float(home.most))
             groups, counts = (self.kinds, _without(self.kinds, home.kind)), np.stack([own, totals - own], axis=-1)
             sums = MixedSums(groups=groups, epsilon=epsilon, counts=counts[:, None, :], shares=np.ones((own.size, 1)))
-        logs = sums.raised(np.full(totals.shape, -np.inf)) - np.log(totals)
-        inside = replace(self.spots, spare=max(self.spots.spare - self.empty, 0.0) + 8 * EPS * self.empty)
-        return inside.mean(logs, local)
+        return self.spots.mean(sums.raised(np.full(totals.shape, -np.inf)) - np.log(totals), local, empty=0.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -232,7 +226,7 @@ class FacePools:
             self.cache[key] = self._chosen(face, people, epsilon if self.level is None else self._middle)
         rung, value, empty, after = self.cache[key], 0.0, 1.0, face
         if rung is not None:
-            value, empty, after = rung.hidden(epsilon, local), rung.empty, rung.after
+            value, empty, after = rung.hidden(epsilon, local), rung.spots.empty, rung.after
         if self._last(face) or empty * local <= _FAINT * value:
             return min(value + empty * local, local)
         # At least half of the columns have the same value of the next bit.
@@ -247,10 +241,7 @@ class FacePools:
         return min(whole, max(home.alone, rung.hidden(epsilon, local, home) + empty * rest))
 
     def _home(self, face: Face, epsilon: float, goal: float) -> _Home:
-        """The column type with the largest bound if all others have it, and how many such columns suffice.
-
-        Tests one bit pattern per symmetry class, and finds the smallest tested number with divergence at most `goal`.
-        """
+        """The column type with the largest bound if all others have it, and how many keep the divergence to `goal`."""
         kinds, equal = face.kinds(), self.width - face.distance
         corners = [(ones, apart) for ones in (0, face.distance) for apart in {0, equal}]
         places = {corner: corner[0] * (equal + 1) + corner[1] for corner in corners}
@@ -279,7 +270,7 @@ class FacePools:
         best, least = None, rest
         for share in face.shares(people):
             rung = _Rung.of(face, share, people)
-            value = rung.hidden(epsilon, local) + rung.empty * rest
+            value = rung.hidden(epsilon, local) + rung.spots.empty * rest
             if value < least:
                 best, least = rung, value
         return best

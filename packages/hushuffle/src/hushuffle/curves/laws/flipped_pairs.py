@@ -34,7 +34,7 @@ from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.model import Witness
 from hushuffle.numerics.binomial import Floats
 from hushuffle.numerics.score_sums import positive_part
-from hushuffle.numerics.score_tests import Crowd, advantage
+from hushuffle.numerics.score_tests import OtherReports, advantage
 
 _FINE: Final = 0.005
 _COARSE: Final = 0.02
@@ -45,7 +45,7 @@ _FINER: Final = 0.4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Pool:
+class CommonPool:
     """A pool of common reports: `share` is the probability that it takes of each bit pattern, `weight` the total.
 
     `share[d, s]` is for patterns with d ones among the h bits in which the target's pair differs, s among the others.
@@ -55,14 +55,14 @@ class Pool:
     weight: float
 
     @classmethod
-    def none(cls, *, width: int, distance: int) -> Pool:
+    def none(cls, *, width: int, distance: int) -> CommonPool:
         return cls(share=np.zeros((distance + 1, width - distance + 1)), weight=0.0)
 
     @classmethod
-    def of(cls, *, width: int, flip: Fraction, distance: int, wanted: float, enough: float) -> Pool:
+    def of(cls, *, width: int, flip: Fraction, distance: int, wanted: float, enough: float) -> CommonPool:
         """A pool of weight `wanted`, else of at least `enough`, else the largest; far from patterns a and b.
 
-        >>> pool = Pool.of(width=2, flip=Fraction(1, 4), distance=2, wanted=0.01, enough=0.01)
+        >>> pool = CommonPool.of(width=2, flip=Fraction(1, 4), distance=2, wanted=0.01, enough=0.01)
         >>> pool.share[:, 0].round(6).tolist(), round(pool.weight, 6)
         ([0.0, 0.005, 0.0], 0.01)
         """
@@ -88,12 +88,12 @@ class PairFamily(Kinds):
 
     @classmethod
     def tabulated(
-        cls, *, width: int, flip: Fraction, distance: int, pool: Pool, only: tuple[int, int] | None = None
+        cls, *, width: int, flip: Fraction, distance: int, pool: CommonPool, only: tuple[int, int] | None = None
     ) -> PairFamily:
         """Tabulates the report distributions of all column types, or only of `only` = (ones, apart).
 
         >>> family = PairFamily.tabulated(
-        ...     width=2, flip=Fraction(1, 4), distance=2, pool=Pool.none(width=2, distance=2)
+        ...     width=2, flip=Fraction(1, 4), distance=2, pool=CommonPool.none(width=2, distance=2)
         ... )
         >>> family.ones.tolist(), family.part(0).near.tolist()
         ([0, 1, 2], [0.5625, 0.375, 0.0625])
@@ -117,7 +117,7 @@ class PairFamily(Kinds):
         return (1 << int(self.ones[kind])) - 1 | ((1 << int(self.apart[kind])) - 1) << self.distance
 
 
-def dummies_kind(*, width: int, flip: Fraction, distance: int, pool: Pool) -> Kinds:
+def dummies_kind(*, width: int, flip: Fraction, distance: int, pool: CommonPool) -> Kinds:
     """Distribution of a uniform dummy outside the pool, as the only type of its group."""
     table, rest = chances(width, flip), width - distance
     d, s = np.ogrid[: distance + 1, : rest + 1]
@@ -148,7 +148,7 @@ class OneLogo(ReportCurve):
         >>> round(pair.upper(1.0), 6)
         0.392607
         """
-        pool = Pool.none(width=width, distance=distance)
+        pool = CommonPool.none(width=width, distance=distance)
         family = PairFamily.tabulated(width=width, flip=flip, distance=distance, pool=pool, only=(ones, apart))
         pure = distance * math.log((1 - flip) / flip) * (1 + 1e-15)
         return cls(family=family, n=n, local_epsilon=pure)
@@ -179,7 +179,7 @@ class OneLogo(ReportCurve):
     def at(self, epsilon: float, smoothing: float = _FINE) -> float:
         """Lower bound on the divergence of this pair."""
         gain, size = self.family.gain(epsilon)
-        crowd = Crowd(counts=(self.n - 1,), masses=self.family.own[None, :])
+        crowd = OtherReports(counts=(self.n - 1,), masses=self.family.own[None, :])
         target, growth = (self.family.near, self.family.far), math.exp(epsilon)
         if self.n == 1:
             return float(np.maximum(gain - 1e-14 * size, 0.0).sum()) * (1 - 1e-14)

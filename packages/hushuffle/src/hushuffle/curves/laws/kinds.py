@@ -24,7 +24,7 @@ import numpy.typing as npt
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.model import Witness
 from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats
-from hushuffle.numerics.score_sums import FAINT, Scores
+from hushuffle.numerics.score_sums import FAINT, ReportScores
 
 NOISE: Final = 24 * EPS
 """Rounding errors: a score is off by at most this times its `size`, a probability by this times itself."""
@@ -68,13 +68,15 @@ class Kinds:
             near=self.near[inside], far=self.far[inside], own=self.own[inside], starts=np.zeros(1, dtype=np.int64)
         )
 
-    def joined(self, other: Kinds) -> Kinds:
-        """Return the types of this object followed by those of `other`."""
+    def joined(self, *others: Kinds) -> Kinds:
+        """Return the types of this object followed by those of `others`."""
+        every = (self, *others)
+        ends = np.cumsum([0, *(each.near.size for each in every)]).tolist()
         return Kinds(
-            near=np.append(self.near, other.near),
-            far=np.append(self.far, other.far),
-            own=np.append(self.own, other.own),
-            starts=np.append(self.starts, self.near.size + other.starts),
+            near=np.concatenate([each.near for each in every]),
+            far=np.concatenate([each.far for each in every]),
+            own=np.concatenate([each.own for each in every]),
+            starts=np.concatenate([end + each.starts for each, end in zip(every, ends[:-1], strict=True)]),
         )
 
     def sums(self, terms: Floats) -> Floats:
@@ -85,12 +87,12 @@ class Kinds:
         """Return Q_a - e**epsilon Q_b of each class, and the size that scales its rounding error, shapes (classes,)."""
         return gain(self.near, self.far, epsilon)
 
-    def scores(self, epsilon: float) -> Scores:
+    def scores(self, epsilon: float) -> ReportScores:
         """Return scores (Q_a - e**epsilon Q_b)/own with probability `own`; both are 0 where only the target reports."""
         gain, size = self.gain(epsilon)
         hidden = self.own >= FAINT
         mass = np.where(hidden, self.own, 1.0)
-        scores = Scores.of(np.where(hidden, gain, 0.0), np.where(hidden, size, 0.0), mass)
+        scores = ReportScores.of(np.where(hidden, gain, 0.0), np.where(hidden, size, 0.0), mass)
         return replace(scores, mass=np.where(hidden, self.own, 0.0))
 
     def seen(self, epsilon: float) -> Floats:

@@ -32,7 +32,7 @@ from hushuffle.model import Witness
 from hushuffle.model.citation import DARROCH
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import LOG_TAIL, CountRows
-from hushuffle.numerics.pair_counts import Group, PairLaw, cells
+from hushuffle.numerics.pair_counts import PairGroup, PairLaw, cells
 
 FAMILY: Final = "this dataset only, no guarantee"
 """Family name of the witness of a figure for one given dataset."""
@@ -169,10 +169,10 @@ def _merged(change: Change, law: Symmetric, dummies: int, level: float) -> PairL
     """Distribution of the counts at the two values of the change; other counts are merged."""
     truth, lie, (at_a, at_b, elsewhere) = float(law.truth), float(law.lie), _split(change)
     groups = (
-        Group(people=at_a, first=truth, second=lie),
-        Group(people=at_b, first=lie, second=truth),
-        Group(people=elsewhere, first=lie, second=lie),
-        Group(people=dummies, first=1 / law.k, second=1 / law.k),
+        PairGroup(people=at_a, first=truth, second=lie),
+        PairGroup(people=at_b, first=lie, second=truth),
+        PairGroup(people=elsewhere, first=lie, second=lie),
+        PairGroup(people=dummies, first=1 / law.k, second=1 / law.k),
     )
     return PairLaw.of(_some(groups), truth=truth, lie=lie, level=level)
 
@@ -181,11 +181,11 @@ def _revealed(change: Change, law: Symmetric, dummies: int, level: float) -> Pai
     """Distribution of the two counts and M; people with other values, except M, are revealed."""
     truth, lie, (at_a, at_b, elsewhere) = float(law.truth), float(law.lie), _split(change)
 
-    def others(reports: int) -> list[Group]:
+    def others(reports: int) -> list[PairGroup]:
         groups = (
-            Group(people=at_a, first=truth, second=lie),
-            Group(people=at_b, first=lie, second=truth),
-            Group(people=reports + dummies, first=1 / law.k, second=1 / law.k),
+            PairGroup(people=at_a, first=truth, second=lie),
+            PairGroup(people=at_b, first=lie, second=truth),
+            PairGroup(people=reports + dummies, first=1 / law.k, second=1 / law.k),
         )
         return _some(groups)
 
@@ -209,5 +209,5 @@ def _split(change: Change) -> tuple[int, int, int]:
     return at_a, at_b, sum(change.others) - at_a - at_b
 
 
-def _some(groups: tuple[Group, ...]) -> list[Group]:
+def _some(groups: tuple[PairGroup, ...]) -> list[PairGroup]:
     return [group for group in groups if group.people]

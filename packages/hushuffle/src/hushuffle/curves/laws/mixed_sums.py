@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -29,7 +30,7 @@ from scipy.special import erfcx
 
 from hushuffle.curves.laws.kinds import NOISE, Kinds
 from hushuffle.numerics.binomial import EPS, Floats
-from hushuffle.numerics.score_sums import Nodes, Scores, Transform, log_damped
+from hushuffle.numerics.score_sums import Nodes, ReportScores, ScoreTransform, log_damped
 
 _LAST: Final = 9.0
 """Nodes extend to u = 9/tau, where the Gaussian factor is e**-40.5."""
@@ -55,6 +56,9 @@ _HOPELESS: Final = 1e6
 _CHOICES: Final = 4096
 """Largest number of choices evaluated one by one; beyond, the worst choice is taken at each node."""
 
+_EVERY: Final = 64
+"""Largest number of choices that determine the tilt together."""
+
 Choice = tuple[int, ...]
 """A choice: the index of one type (report distribution) for each group."""
 
@@ -64,13 +68,15 @@ class MixedSums:
     """Upper bounds on E[sum of N scores]_+ for one pair of the target's values, at one epsilon and several N.
 
     Each bin b has one bound, shape (bins,): a mean over vertices v with weights `shares[b, v]`. At vertex v,
-    `counts[b, v, g]` terms follow types of group g.
+    `counts[b, v, g]` terms follow types of group g. If `every` is set, all choices (up to 64) determine the tilt, not
+    only the two choices with the largest squares, and only the tilt and cap with the best estimate are evaluated.
     """
 
     groups: tuple[Kinds, ...]
     epsilon: float
     counts: Floats
     shares: Floats
+    every: bool = False
 
     @classmethod
     def alike(cls, kinds: Kinds, epsilon: float, counts: Floats) -> MixedSums:
@@ -90,11 +96,24 @@ class MixedSums:
             return np.maximum(bound, _log(self._linear(each)))
         bound = bound - math.log(self._unit)
         best = np.full(bound.shape, np.inf)
-        for tilt, cap in self.tuned():
+        for tilt, cap in self.tuned()[: 1 if self.every else None]:
             best = np.minimum(best, np.maximum(bound, self._over_all(tilt, cap, bound)))
             if bool((best <= bound).all()):
                 break
         return best + math.log(self._unit) + 4 * EPS
+
+    def coarse(self, tilt: float) -> Floats:
+        """Return logarithms of coarse upper bounds for each type of the only group, shape (kinds, bins).
+
+        The tilt is in the scores' original unit.
+        """
+        shape = self.groups[0].starts.size, self.counts.shape[0]
+        if self._largest <= 0:
+            return np.broadcast_to(self.raised(np.full(shape[1], -np.inf)), shape)
+        choices, values = _ScoreTransforms(sums=self, cap=math.inf, nodes=_nodes(tilt * self._unit, 0.0)).ordered()
+        bounds = np.empty(shape)
+        bounds[[kind for (kind,) in choices]] = values[:, :, 0]
+        return np.logaddexp(bounds, _log(self._linear(self._excess(math.inf)))) + math.log(self._unit) + 64 * EPS
 
     @property
     def best(self) -> float:
@@ -117,7 +136,7 @@ class MixedSums:
         beyond = self._linear(self._excess(cap))
         # Sums of capped scores up to this size do not raise the result above `bound`.
         allowed = _log(np.exp(np.minimum(bound, 700.0)) - beyond)[:, None]
-        table = _Table(sums=self, cap=cap, nodes=nodes)
+        table = _ScoreTransforms(sums=self, cap=cap, nodes=nodes)
         if math.prod(kinds.starts.size for kinds in self.groups) > _CHOICES:
             worst = table.together()
         else:
@@ -148,7 +167,7 @@ class MixedSums:
         return total
 
     @cached_property
-    def _plain(self) -> tuple[Scores, ...]:
+    def _plain(self) -> tuple[ReportScores, ...]:
         return tuple(kinds.scores(self.epsilon) for kinds in self.groups)
 
     @cached_property
@@ -161,7 +180,7 @@ class MixedSums:
         return 2.0 ** math.frexp(self._largest)[1]
 
     @cached_property
-    def scores(self) -> tuple[Scores, ...]:
+    def scores(self) -> tuple[ReportScores, ...]:
         """The scores of each group's classes, in units; scores so low that their sum is always negative are raised."""
         unit, floor = self._unit, -2.0 * float(self.counts.sum(axis=2).max())
         return tuple(
@@ -172,23 +191,26 @@ class MixedSums:
         )
 
     @cached_property
-    def _corners(self) -> tuple[tuple[Choice, ...], tuple[tuple[Scores, ...], ...]]:
-        """The two choices with the largest mean square of scores, and of positive scores; and the scores of both."""
+    def _corners(self) -> tuple[tuple[Choice, ...], tuple[tuple[ReportScores, ...], ...]]:
+        """The two choices with the largest mean square of scores, and of positive scores, or all; and their scores."""
         marks = []
         for kinds, scores in zip(self.groups, self.scores, strict=True):
             both = kinds.sums(scores.mass * scores.value**2)
             above = kinds.sums(scores.mass * np.maximum(scores.value, 0.0) ** 2)
             marks.append((int(both.argmax()), int(above.argmax())))
         choices = tuple(dict.fromkeys(zip(*marks, strict=True)))
+        every = [range(kinds.starts.size) for kinds in self.groups]
+        if self.every and math.prod(len(each) for each in every) <= _EVERY:
+            choices = tuple(product(*every))
         return choices, tuple(tuple(self.of_kind(g, kind) for g, kind in enumerate(choice)) for choice in choices)
 
-    def of_kind(self, group: int, kind: int) -> Scores:
+    def of_kind(self, group: int, kind: int) -> ReportScores:
         """Return the scores of type number `kind` in group number `group`."""
         kinds, scores = self.groups[group], self.scores[group]
         inside = slice(kinds.starts[kind], kinds.starts[kind + 1] if kind + 1 < kinds.starts.size else None)
-        return Scores(value=scores.value[inside], size=scores.size[inside], mass=scores.mass[inside])
+        return ReportScores(value=scores.value[inside], size=scores.size[inside], mass=scores.mass[inside])
 
-    def _square(self, scores: tuple[Scores, ...], cap: float) -> float:
+    def _square(self, scores: tuple[ReportScores, ...], cap: float) -> float:
         """Return the sum of the mean squares of the capped scores over all terms of the first bin."""
         squares = (float(each.mass @ np.minimum(each.value, cap) ** 2) for each in scores)
         return float(sum(count * square for count, square in zip(self._first.tolist(), squares, strict=True)))
@@ -250,14 +272,14 @@ class MixedSums:
         return seen + kinds.sums(scores.mass * over) * (1 + 2 * NOISE)
 
 
-class _Table:
+class _ScoreTransforms:
     """Characteristic functions of the types' scores with one tilt and one cap, computed at first use."""
 
     def __init__(self, *, sums: MixedSums, cap: float, nodes: Nodes) -> None:
         self._sums, self._cap, self._nodes = sums, cap, nodes
         self._weights, self._tail = _kernel(nodes)
         self._logs, self._spreads, self._widths = zip(*map(self._tilted, range(len(sums.groups))), strict=True)
-        self._known: dict[tuple[int, int], tuple[Transform, float]] = {}
+        self._known: dict[tuple[int, int], tuple[ScoreTransform, float]] = {}
 
     def ordered(self) -> tuple[list[Choice], Floats]:
         """Return all choices of a type for each group, and logarithms of coarse bounds, (choices, bins, vertices).
@@ -335,19 +357,19 @@ class _Table:
         logs[~np.isfinite(logs)] = _HOPELESS
         return logs, np.stack(spreads, axis=1), np.outer(width, (1.0, 0.25))
 
-    def _transform(self, group: int, kind: int) -> tuple[Transform, float]:
+    def _transform(self, group: int, kind: int) -> tuple[ScoreTransform, float]:
         if self._logs[group][kind] >= _HOPELESS:
             raise FloatingPointError
         if (group, kind) not in self._known:
             scores = self._sums.of_kind(group, kind)
             scores = replace(scores, value=np.minimum(scores.value, self._cap)).merged()
             scores, doubt = _without_traces(scores, self._nodes.tilt)
-            transform = Transform.of(scores, self._nodes)
+            transform = ScoreTransform.of(scores, self._nodes)
             self._known[group, kind] = replace(transform, doubt=transform.doubt + doubt), doubt
         return self._known[group, kind]
 
 
-def _moduli(transform: Transform, counts: Floats) -> Floats:
+def _moduli(transform: ScoreTransform, counts: Floats) -> Floats:
     """Return upper bounds on |phi(t + iu)/phi(t)|**count at all nodes u, shape (*counts, nodes)."""
     counts = counts[..., None]
     modulus = np.maximum(np.exp(transform.exponent.real), transform.doubt)
@@ -374,7 +396,7 @@ def _kernel(nodes: Nodes) -> tuple[Floats, float]:
     return weights, gaussian / (math.pi * nodes.tau**2 * last**3)
 
 
-def _without_traces(scores: Scores, tilt: float) -> tuple[Scores, float]:
+def _without_traces(scores: ReportScores, tilt: float) -> tuple[ReportScores, float]:
     """Return the scores without classes of negligible mass (their scores become 0), and the error that results.
 
     The error bounds the change of phi on the line of this tilt, relative to the value of phi at u = 0.
@@ -385,7 +407,7 @@ def _without_traces(scores: Scores, tilt: float) -> tuple[Scores, float]:
     dropped = order[np.cumsum(part[order]) <= _TRACE * total]
     keep = np.ones(part.size, dtype=np.bool_)
     keep[dropped] = False
-    left = Scores(value=scores.value[keep], size=scores.size[keep], mass=scores.mass[keep])
+    left = ReportScores(value=scores.value[keep], size=scores.size[keep], mass=scores.mass[keep])
     return left, 1.01 * float(part[dropped].sum()) / total
 
 

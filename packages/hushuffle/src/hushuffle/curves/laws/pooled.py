@@ -21,6 +21,7 @@ Source: docs/theory/pool.md, Theorem 1, Lemma 2 and Corollary 5, after Balle, Be
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -61,10 +62,11 @@ class Spots:
     """Bins of the number of reports outside the pool of common reports, most probable bin first.
 
     Bin b has probability `weights[b]`. At vertex v, which has weight `shares[b, v]`, `counts[b, v, g]` of these reports
-    are of group g. `spare` is the probability that the pool is empty, or that M is in no bin.
+    are of group g. `empty` is the probability that the pool is empty, `beyond` that M exceeds all bins.
     """
 
-    spare: float
+    empty: float
+    beyond: float
     counts: Floats
     shares: Floats
     weights: Floats
@@ -84,7 +86,7 @@ class Spots:
         cuts = np.unique(np.clip(np.ceil(mean + math.sqrt(mean) * np.array(ends)), 0, total)).astype(np.int64)
         last = int(cuts[-1])
         mass = binomial.pmf(np.arange(last + 1.0), total, weight) * (1 + 1e-9)
-        spare = float(mass[0]) + float(binomial.upper_tail(last + 1, total, weight)) * (1 + 1e-9)
+        beyond = float(binomial.upper_tail(last + 1, total, weight)) * (1 + 1e-9)
         cuts = cuts[cuts > 0]
         weights = np.add.reduceat(mass, np.append(1, cuts[:-1] + 1)) if cuts.size else np.zeros(0)
         order = np.argsort(-weights)
@@ -96,16 +98,20 @@ class Spots:
         shares = (groups * outside[:, None] / total - low) / np.where(room > 0, room, 1.0)[:, None]
         shares[room == 0] = np.eye(groups.size)[0]
         shares = np.maximum(shares, 0.0) + 8 * EPS * float(groups.max()) if groups.size > 1 else np.ones_like(shares)
-        return cls(spare=spare, counts=counts, shares=shares, weights=weights)
+        return cls(empty=float(mass[0]), beyond=beyond, counts=counts, shares=shares, weights=weights)
 
     @property
     def totals(self) -> Floats:
         """Number of reports outside the pool in each bin, shape (bins,)."""
         return np.asarray(self.counts[:, 0].sum(axis=1))
 
-    def mean(self, logs: Floats, local: float) -> float:
-        """Return the mean over all bins of e**`logs`, limited to `local`; outside the bins, the term is `local`."""
-        return self.spare * local + float(self.weights @ np.minimum(np.exp(np.minimum(logs, 1.0)), local))
+    def mean(self, logs: Floats, local: float, empty: float | None = None) -> float:
+        """Return the mean over all bins of e**`logs`, limited to `local`.
+
+        The term of an empty pool is `empty` (default: `local`), that of a pool beyond all bins `local`.
+        """
+        inside = float(self.weights @ np.minimum(np.exp(np.minimum(logs, 1.0)), local))
+        return self.empty * (local if empty is None else empty) + self.beyond * local + inside
 
 
 def wanted(delta: float, others: int, spare: float = SPARE) -> float:
@@ -117,7 +123,8 @@ def wanted(delta: float, others: int, spare: float = SPARE) -> float:
 class Pooled:
     """Upper bound on delta from a pool of common reports, for a target among `people` and `dummies`.
 
-    `complete` must be set in all `laws`. `worst` lists the pairs whose bound exceeded the bounds of earlier pairs.
+    `complete` must be set in all `laws`. `worst` lists the pairs whose bound exceeded the bounds of earlier pairs,
+    `ahead` those with the largest bounds by slices (see the module `slices`).
     """
 
     laws: tuple[ValueLaws, ...]
@@ -126,11 +133,17 @@ class Pooled:
     cache: dict[tuple[int, int, float], tuple[Kinds, ...]] = field(default_factory=dict)
     spots: dict[float, Spots] = field(default_factory=dict)
     worst: list[tuple[int, int]] = field(default_factory=list)
+    ahead: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def others(self) -> int:
         """Number of reports apart from the target's."""
         return self.people.people + self.dummies
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of other reports of each group; the dummies are the last group."""
+        return tuple(size for size in (*(size for size, _ in self.people.groups), self.dummies) if size)
 
     def weight(self, level: float) -> float:
         """Return the probability that a report is in the pool, for a delta of about `level`."""
@@ -200,8 +213,7 @@ class Pooled:
 
     def _spots(self, weight: float) -> Spots:
         if weight not in self.spots:
-            sizes = tuple(size for size in (*(size for size, _ in self.people.groups), self.dummies) if size)
-            self.spots[weight] = Spots.of(sizes, weight)
+            self.spots[weight] = Spots.of(self.sizes, weight)
         return self.spots[weight]
 
     def _kinds(self, place: tuple[int, int], level: float) -> tuple[Kinds, ...]:
@@ -210,17 +222,26 @@ class Pooled:
         if key not in self.cache:
             law = self.laws[place[0]]
             a, b = law.pairs[place[1]]
-            groups = self._behind(law, a, b, self.weight(level))
-            if law.also is not None:
-                rare = self._behind(law.also, a, b, self.weight(level))
-                groups = [one.joined(other) for one, other in zip(groups, rare, strict=True)]
             if (len(self.cache) + 1) * law.rows.size > _CELLS:
                 self.cache.clear()
-            self.cache[key] = tuple(groups)
+            laws = (law, law.also) if law.also else (law,)
+            self.cache[key] = self.outside(place, [_pool(each, a, b, self.weight(level)) for each in laws])
         return self.cache[key]
 
-    def _behind(self, law: ValueLaws, a: int, b: int, weight: float) -> list[Kinds]:
-        share = _pool(law, a, b, weight)
+    def outside(self, place: tuple[int, int], shares: Sequence[Floats]) -> tuple[Kinds, ...]:
+        """Return the types' distributions outside the pool, for each group of other people and for dummies.
+
+        `shares` is what the pool takes of each class, for the law of `place` and for the law in its field `also`.
+        """
+        law = self.laws[place[0]]
+        a, b = law.pairs[place[1]]
+        groups = self._behind(law, a, b, shares[0])
+        if law.also is not None:
+            rare = self._behind(law.also, a, b, shares[1])
+            groups = [one.joined(other) for one, other in zip(groups, rare, strict=True)]
+        return tuple(groups)
+
+    def _behind(self, law: ValueLaws, a: int, b: int, share: Floats) -> list[Kinds]:
         rest = 1 - float(share.sum())
         groups = [
             Kinds.of(law.rows[a], law.rows[b], (law.rows[law.groups[group]] - share) / rest)
@@ -250,8 +271,12 @@ def _away(near: Floats, far: Floats, common: Floats) -> Floats:
     """Return how much a pair's probabilities differ, relative to the common distribution; rounded to eleven digits."""
     there = common > 0
     safe = np.where(there, common, 1.0)
-    away = np.where(there, (np.abs(near - far) + 0.05 * (near + far)) / safe, np.inf)
-    digits, power = np.frexp(away)
+    return rounded(np.where(there, (np.abs(near - far) + 0.05 * (near + far)) / safe, np.inf))
+
+
+def rounded(numbers: Floats) -> Floats:
+    """Return `numbers` rounded to eleven digits, so that numbers that differ by rounding errors become equal."""
+    digits, power = np.frexp(numbers)
     return np.asarray(np.ldexp(np.round(digits, 11), power))
 
 

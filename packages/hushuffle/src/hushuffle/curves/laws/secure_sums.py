@@ -2,8 +2,8 @@
 
 A vector has one bit (column) for each value. A replaced value changes two columns, that of the old value and that of
 the new value, and columns are independent given the values. In the old value's column, the target's bit is 1 with
-probability `kept` in the first dataset and `raised` in the second. In the new value's column these probabilities are
-exchanged. The sum of the others' bits is Bin(y, kept) + Bin(n - 1 - y, raised), where y other people have the column's
+probability `own` in the first dataset and `raised` in the second. In the new value's column these probabilities are
+exchanged. The sum of the others' bits is Bin(y, own) + Bin(n - 1 - y, raised), where y other people have the column's
 value. The servers add secret fair random bits to each column.
 
 Upper bound. The curve of one column does not depend on the other column (see `Column`). One dominating pair covers a
@@ -160,9 +160,9 @@ class SecureSums(ReportCurve):
         >>> print(SecureSums.of(encoding.law().one_hot, n=1000, local_epsilon=2.0).epsilon(1e-6))
         0.1811 to 0.1814 nats (certified bracket)
         """
-        old = Column(truth=law.kept, lie=law.raised, n=n, coins=coins)
-        alike = law.kept + law.raised == 1
-        new = old if alike else Column(truth=1 - law.raised, lie=1 - law.kept, n=n, coins=coins)
+        old = Column(truth=law.own, lie=law.raised, n=n, coins=coins)
+        alike = law.own + law.raised == 1
+        new = old if alike else Column(truth=1 - law.raised, lie=1 - law.own, n=n, coins=coins)
         return cls(law=law, n=n, local_epsilon=local_epsilon, old=old, new=new, coins=coins)
 
     @property
@@ -185,11 +185,11 @@ class SecureSums(ReportCurve):
         """Largest probability, over all datasets, that the sums reveal the target's bit in a column."""
         if math.isfinite(self.pure) or self.coins:
             return 0.0
-        return float(self.law.kept if self.law.raised == 0 else 1 - self.law.raised)
+        return float(self.law.own if self.law.raised == 0 else 1 - self.law.raised)
 
     def guess(self) -> float:
-        apart = float(self.law.kept - self.law.raised)
-        spread = min(chance * (1 - chance) for chance in (float(self.law.kept), float(self.law.raised)))
+        apart = float(self.law.own - self.law.raised)
+        spread = min(chance * (1 - chance) for chance in (float(self.law.own), float(self.law.raised)))
         return min(self.pure / 2, 6 * apart / math.sqrt(self.n * spread + self.coins / 4 + 1))
 
     def near(self, delta: float, *, often: bool = False) -> SecureSums:
@@ -202,10 +202,18 @@ class SecureSums(ReportCurve):
         if self.exact:
             return max(*(pair.at_most(epsilon) for pair in self._pairs), _TINY)
         # One unshuffled report has at least this divergence.
-        bound, negligible = _report(self.law, epsilon), 1e-9 if self.level is None else _CUT * self.level
+        truthful, raised = ((float(chance), float(1 - chance)) for chance in (self.law.own, self.law.raised))
+        first, second = np.outer(truthful, raised).ravel(), np.outer(raised, truthful).ravel()
+        bound, negligible = float(local(first, second, epsilon)), 1e-9 if self.level is None else _CUT * self.level
         before = math.inf
         while bound < 1 or self.coins:
-            pairs = self._dominating(negligible)
+            if negligible not in self.cache:
+                step = common_step([(self.old, 1), (self.new, 1)])
+                old = new = TabulatedCurve.of(self.old, step=step, negligible=negligible)
+                if self.new is not self.old:
+                    new = TabulatedCurve.of(self.new, step=step, negligible=negligible)
+                self.cache[negligible] = old.pair(new), new.pair(old)
+            pairs = self.cache[negligible]
             parts = [(pair, 1) for pair in pairs]
             bound = min(bound, LossSum.of(parts, tilt=best_tilt(parts, epsilon=epsilon)).upper(epsilon))
             missing = sum(pair.infinity for pair in pairs)
@@ -215,15 +223,6 @@ class SecureSums(ReportCurve):
                 return max(bound, _TINY)
             negligible, before = negligible * 1e-9, missing
         return 1.0
-
-    def _dominating(self, negligible: float) -> tuple[LossLattice, LossLattice]:
-        if negligible not in self.cache:
-            step = common_step([(self.old, 1), (self.new, 1)])
-            old = new = TabulatedCurve.of(self.old, step=step, negligible=negligible)
-            if self.new is not self.old:
-                new = TabulatedCurve.of(self.new, step=step, negligible=negligible)
-            self.cache[negligible] = old.pair(new), new.pair(old)
-        return self.cache[negligible]
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         return max(((pair.divergence(epsilon), pair.witness) for pair in self._pairs), key=lambda end: end[0])
@@ -264,7 +263,7 @@ class SecureSums(ReportCurve):
         others = self.n - reports
         (old, old_missing), (new, new_missing) = (self._column(held, others) for held in (first, second))
         ones = np.arange(reports + 1.0)
-        truthful, raised = (binomial.pmf(ones, reports, float(chance)) for chance in (self.law.kept, self.law.raised))
+        truthful, raised = (binomial.pmf(ones, reports, float(chance)) for chance in (self.law.own, self.law.raised))
         p = np.outer(_together(np.convolve(old, truthful)), _together(np.convolve(new, raised))).ravel()
         q = np.outer(_together(np.convolve(old, raised)), _together(np.convolve(new, truthful))).ravel()
         # Probability that an event of several sums of both columns lacks; doubled to cover rounding.
@@ -279,17 +278,10 @@ class SecureSums(ReportCurve):
 
     def _column(self, held: int, others: int) -> tuple[Floats, float]:
         """Distribution of the others' sum in one column, in a window, and its largest error at any sum."""
-        truthful, raised = float(self.law.kept), float(self.law.raised)
+        truthful, raised = float(self.law.own), float(self.law.raised)
         groups = (held, truthful), (others - held, raised), (self.coins, 0.5)
         return binomial.window_sum(groups, LOG_TAIL)
 
 
 def _together(law: Floats) -> Floats:
     return np.asarray(np.add.reduceat(law, np.arange(0, law.size, -(-law.size // _CELLS))))
-
-
-def _report(law: OneHot, epsilon: float) -> float:
-    """Divergence of the two changed bits of one report seen with its sender, rounded up."""
-    truthful, raised = ((float(chance), float(1 - chance)) for chance in (law.kept, law.raised))
-    first, second = np.outer(truthful, raised).ravel(), np.outer(raised, truthful).ravel()
-    return float(local(first, second, epsilon))

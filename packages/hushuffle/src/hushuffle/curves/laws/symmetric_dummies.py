@@ -23,11 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD, FINE, Cells, assemble
+from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD, FINE, BinomialCells, assemble
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, LOG_TAIL, FairTable, Floats, deviation, fair_signs, positive_mean
+
+_TABLE: Final = 2_000_000
+"""Largest number of probabilities that are computed one by one."""
 
 _LONGEST: Final = 1 << 29
 """Largest number of products of a direct convolution: takes about a second."""
@@ -116,14 +119,16 @@ class HeldAlike:
         low = np.maximum(np.floor(trials * chance - reach), 0.0)[:, None]
         first = low + step * np.arange(2 * math.ceil(reach) // step + 2, dtype=np.float64)
         last = np.minimum(first + step - 1, trials[:, None])
-        if step == 1:
+        if chance == 1 or not trials.size:
             mass = binomial.pmf(first, trials[:, None], chance)
+        elif first.size * step <= _TABLE:
+            each = binomial.runs(low[:, 0], step * first.shape[1], trials, chance)
+            mass = each.reshape(*first.shape, step).sum(axis=2)
+            mass = mass * (1 - binomial.margin(self.total) - 8 * EPS * each.shape[1])
         else:
-            left, noise = last < (trials * chance)[:, None], binomial.margin(self.total)
-            below = [binomial.lower_tail(end, trials[:, None], chance) for end in (last, first - 1)]
-            above = [binomial.upper_tail(start, trials[:, None], chance) for start in (first, last + 1)]
-            mass = np.where(left, below[0] - below[1], above[0] - above[1])
-            mass = mass - noise * np.where(left, below[0] + below[1], above[0] + above[1])
+            cuts = np.concatenate([first, first[:, -1:] + step], axis=1) - 1
+            mass, tails = binomial.between(cuts, trials[:, None], chance)
+            mass = mass - binomial.margin(self.total) * tails
         weight = bend[:, None] * np.where(first <= last, mass, 0.0)
         bias = last / 2 + (self.apart[bends] / bend)[:, None]
         keep = np.flatnonzero(weight > _TRACE)
@@ -179,13 +184,13 @@ class HeldAlike:
 
     def pair_third(self, log_tail: float) -> DatasetPair | None:
         """The pair if c is neither of the target's values; None if there are too many events."""
-        rows = Cells.of(self.elsewhere, 2 / (self.k - 1), log_tail=log_tail, width=_ROW)
+        rows = BinomialCells.of(self.elsewhere, 2 / (self.k - 1), log_tail=log_tail, width=_ROW)
         place, row = np.nonzero(rows.mass > math.exp(log_tail) / rows.mass.size)
         last, mean, blur = (part[place, row] for part in (rows.last, rows.mean, rows.blur))
         if last.size * deviation(-log_tail, float(last.max(initial=0.0))) > _EVENTS:
             return None
         # Uniform random reports complete the reports at a or b to the same number for the whole row.
-        coins = Cells.of(last, 0.5, log_tail=log_tail, width=FINE)
+        coins = BinomialCells.of(last, 0.5, log_tail=log_tail, width=FINE)
         real, apart, bend = (mean / np.maximum(last, 1.0))[:, None], self.apart[place, None], self.bend[place, None]
         factors = [apart + bend * real * heads for heads in (coins.mean, last[:, None] - coins.mean)]
         slopes = bend * (real * coins.blur + blur[:, None])
@@ -194,7 +199,7 @@ class HeldAlike:
 
     def pair_first(self, log_tail: float) -> DatasetPair:
         """The pair if c is one of the target's two values."""
-        cells = Cells.of(self.elsewhere, 1 / (self.k - 1), log_tail=log_tail, width=FINE)
+        cells = BinomialCells.of(self.elsewhere, 1 / (self.k - 1), log_tail=log_tail, width=FINE)
         apart, held = self.apart[:, None] + self.bend[:, None] * cells.mean, np.zeros_like(cells.mean)
         slopes = self.bend[:, None] * cells.blur
         witness = Witness(family=AT_FIRST, others=(self.n - 1,), target=(1, 0))

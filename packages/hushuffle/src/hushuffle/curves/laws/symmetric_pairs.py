@@ -114,10 +114,10 @@ class AllAtThird:
     def pair(self, *, k: int, log_tail: float) -> DatasetPair:
         """The pair: p if the target's value is 0, and q if it is 1; all others have value 2."""
         n, truth, lie = self.n, self.truth, self.lie
-        rows = Cells.of(np.array([float(n)]), 2 * lie, log_tail=log_tail, width=row_width(2 * n * lie))
+        rows = BinomialCells.of(np.array([float(n)]), 2 * lie, log_tail=log_tail, width=row_width(2 * n * lie))
         mean, last = rows.mean[0], rows.last[0]
         # Uniform random reports complete the reports at 0 or 1 to the same number for the whole row.
-        coins = Cells.of(last, 0.5, log_tail=log_tail, width=FINE)
+        coins = BinomialCells.of(last, 0.5, log_tail=log_tail, width=FINE)
         ratio, real = truth / lie, mean / np.maximum(last, 1.0)
         weight = ((ratio + 1) / 2 * mean + (n - mean) * (k - 2) * lie / (1 - 2 * lie))[:, None] / n
         gap = (ratio - 1) / 2 * real[:, None] * (2 * coins.mean - last[:, None]) / n
@@ -164,10 +164,12 @@ class AllAtFirst:
     def pair(self, *, k: int, log_tail: float) -> DatasetPair:
         """The pair: p if the target's value is 1, and q if it is 0; all others have value 0."""
         n, truth, lie = self.n, self.truth, self.lie
-        rows = Cells.of(np.array([float(n)]), lie, log_tail=log_tail, width=FINE if k == 2 else row_width(n * lie))
+        rows = BinomialCells.of(
+            np.array([float(n)]), lie, log_tail=log_tail, width=FINE if k == 2 else row_width(n * lie)
+        )
         mean, last = rows.mean[0], rows.last[0]
         # Reports other than 1, thinned out to the same number for the whole row.
-        firsts = Cells.of(n - last, min(truth / (1 - lie), 1.0), log_tail=log_tail, width=FINE)
+        firsts = BinomialCells.of(n - last, min(truth / (1 - lie), 1.0), log_tail=log_tail, width=FINE)
         zeros = firsts.mean + ((last - mean) * min(truth / (1 - lie), 1.0))[:, None]
         ratio = truth / lie
         likelihood = 1 + (mean[:, None] * (ratio - 1) - zeros * (1 - 1 / ratio)) / n
@@ -261,7 +263,7 @@ def assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *, 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Cells:
+class BinomialCells:
     """Bin(trials[i], chance) in cells of neighbouring counts; arrays have shape (rows, cells).
 
     `last` is the largest count of a cell, `mass` its probability, `mean` its conditional mean, and `blur` the error of
@@ -274,7 +276,7 @@ class Cells:
     blur: Floats
 
     @classmethod
-    def of(cls, trials: Floats, chance: float, *, log_tail: float, width: float) -> Cells:
+    def of(cls, trials: Floats, chance: float, *, log_tail: float, width: float) -> BinomialCells:
         mean = (trials * chance)[:, None]
         spread = np.sqrt(np.maximum(mean * (1 - chance), 0.0))
         reach = -log_tail / 3 + np.sqrt((log_tail / 3) ** 2 - 2 * log_tail * spread**2)
@@ -288,15 +290,8 @@ class Cells:
             mass = np.where(first > last, 0.0, binomial.pmf(last, count, chance))
             return cls(last=last, mass=mass, mean=last, blur=8 * EPS * last)
         cuts = np.concatenate([low - 1, last], axis=1)
-        size = np.broadcast_to(count, cuts.shape)
-        left, below, above = last < mean, np.zeros_like(cuts), np.zeros_like(cuts)
-        # Each tail is computed only for cell boundaries on its side of the mean.
-        near = cuts < mean
-        below[near] = binomial.lower_tail(cuts[near], size[near], chance)
-        near = np.concatenate([~left, np.ones_like(low, dtype=np.bool_)], axis=1)
-        above[near] = binomial.upper_tail(cuts[near] + 1, size[near], chance)
-        mass = np.where(left, below[:, 1:] - below[:, :-1], above[:, :-1] - above[:, 1:])
-        doubt = noise * np.where(left, below[:, 1:] + below[:, :-1], above[:, :-1] + above[:, 1:])
+        mass, tails = binomial.between(cuts, count, chance)
+        doubt = noise * tails
         mass = np.where((first <= last) & (doubt <= _SHARP * noise * mass), mass, 0.0)
         safe = np.where(mass > 0, mass, 1.0)
         # E[X - mean; X <= x] = -(trials - x) chance P(X = x)

@@ -39,7 +39,7 @@ _CELLS = 512
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Counts:
+class ValueCounts:
     """Distributions of one value's count: `without` the target's report, and with the target's report (`own`).
 
     Both have shape (m,) and relative errors of at most `doubt`. Counts with total probability at most `lost` are
@@ -52,18 +52,18 @@ class Counts:
     lost: float = 0.0
 
     @classmethod
-    def of(cls, law: DummyLaw | GeometricDummies, *, kept: float = 1.0) -> Counts:
+    def of(cls, law: DummyLaw | GeometricDummies, *, kept: float = 1.0) -> ValueCounts:
         """A value's count distributions if its number of dummies has the distribution `law`.
 
         >>> import hushuffle as hs
-        >>> Counts.of(hs.DummyLaw.of({0: 0.5, 1: 0.5})).own.tolist()
+        >>> ValueCounts.of(hs.DummyLaw.of({0: 0.5, 1: 0.5})).own.tolist()
         [0.0, 0.5, 0.5]
         """
         mass, lost = law.masses()
         return cls._among(np.append(mass, 0.0), kept, doubt=EPS * (8 + mass.size), lost=lost)
 
     @classmethod
-    def binomial(cls, trials: int, p: float) -> Counts:
+    def binomial(cls, trials: int, p: float) -> ValueCounts:
         """The same if the number of dummies is Bin(trials, p); far tails are omitted."""
         low, high = binomial.window(trials, p, LOG_TAIL)
         places = np.arange(low, high + 2.0)
@@ -71,18 +71,18 @@ class Counts:
         return cls._among(mass, 1.0, doubt=binomial.margin(trials), lost=2 * math.exp(LOG_TAIL))
 
     @classmethod
-    def _among(cls, mass: Floats, retention: float, *, doubt: float, lost: float) -> Counts:
+    def _among(cls, mass: Floats, retention: float, *, doubt: float, lost: float) -> ValueCounts:
         own = retention * np.append(0.0, mass[:-1]) + (1 - retention) * mass
         there = (mass > 0) | (own > 0)
         return cls(without=mass[there], own=own[there], doubt=doubt + 4 * EPS, lost=lost)
 
-    def with_others(self, people: int, kept: float) -> Counts:
+    def with_others(self, people: int, kept: float) -> ValueCounts:
         """The same for a value that `people` other people also have."""
         low, high = binomial.window(people, kept, LOG_TAIL)
         others = binomial.pmf(np.arange(low, high + 1.0), people, kept)
         doubt = self.doubt + binomial.margin(people) + EPS * (others.size + self.without.size)
         lost = self.lost + 2 * math.exp(LOG_TAIL)
-        return Counts(
+        return ValueCounts(
             without=np.convolve(self.without, others), own=np.convolve(self.own, others), doubt=doubt, lost=lost
         )
 
@@ -92,9 +92,9 @@ class Counts:
         infinite: Floats = np.full(self.own.size, np.inf)
         return np.asarray(np.divide(self.own, self.without, out=infinite, where=self.without > 0))
 
-    def together(self) -> Counts:
+    def together(self) -> ValueCounts:
         cells = np.arange(0, self.own.size, -(-self.own.size // _CELLS))
-        return Counts(
+        return ValueCounts(
             without=np.add.reduceat(self.without, cells),
             own=np.add.reduceat(self.own, cells),
             doubt=self.doubt + EPS * _CELLS,
@@ -102,11 +102,11 @@ class Counts:
         )
 
 
-def divergence_between(old: Counts, new: Counts, epsilon: float) -> tuple[float, float]:
+def divergence_between(old: ValueCounts, new: ValueCounts, epsilon: float) -> tuple[float, float]:
     """Bounds on the hockey-stick divergence of old.own x new.without from old.without x new.own.
 
     >>> import hushuffle as hs
-    >>> counts = Counts.of(hs.DummyLaw.of({0: 0.5, 1: 0.5}))
+    >>> counts = ValueCounts.of(hs.DummyLaw.of({0: 0.5, 1: 0.5}))
     >>> [round(end, 9) for end in divergence_between(counts, counts, 0.0)]
     [0.75, 0.75]
     """
@@ -139,9 +139,9 @@ class TrueAmongEach(PrivacyCurve):
 
     k: int
     n: int
-    counts: Counts
-    held: Counts
-    coins: Counts | None = None
+    counts: ValueCounts
+    held: ValueCounts
+    coins: ValueCounts | None = None
     pure: float = math.inf
     sources = (MURAKAMI,)
     proof = "an exact sum over all counts of the target's two values"
@@ -149,17 +149,17 @@ class TrueAmongEach(PrivacyCurve):
     @classmethod
     def of(
         cls,
-        counts: Counts,
+        counts: ValueCounts,
         *,
         k: int,
         n: int,
         kept: float = 1.0,
         ratio: float | None = None,
-        coins: Counts | None = None,
+        coins: ValueCounts | None = None,
     ) -> TrueAmongEach:
         """If the number of dummies is geometric on 0, 1, ..., `ratio` is that of its successive probabilities.
 
-        >>> print(TrueAmongEach.of(Counts.binomial(10**6, 4e-5), k=1000, n=10**6).epsilon(1e-6))
+        >>> print(TrueAmongEach.of(ValueCounts.binomial(10**6, 4e-5), k=1000, n=10**6).epsilon(1e-6))
         1.044 nats (certified bracket)
         """
         hidden = k == 2 and kept < 1 and n > 1

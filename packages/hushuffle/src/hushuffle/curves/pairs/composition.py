@@ -61,7 +61,12 @@ def composed_epsilon(laws: Laws, *, delta: float, tell: Progress = silent) -> Bo
     if not laws:
         return Bound.exact(0.0, unit="nats", sources=sources)
     if delta == 0:
-        return _sum_of_pure(laws, total, sources)
+        figures = [(law.pure_bound(), times) for law, times in laws]
+        witness = figures[0][0].witness
+        if all(figure.kind == "exact" for figure, _ in figures):
+            return Bound.exact(total, unit="nats", sources=sources, witness=witness)
+        lower = math.fsum(times * figure.lower for figure, times in figures) * (1 - 2.0**-50)
+        return bracket(lower, total, unit="nats", sources=sources, witness=witness)
     tell("upper bound of all rounds together", 0.0)
     upper = upper_epsilon(laws, delta=delta)
     if any(law.certain > delta for law, _ in laws):
@@ -228,16 +233,6 @@ def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witne
 
 def _rounds(laws: Laws) -> int:
     return sum(times for _, times in laws)
-
-
-def _sum_of_pure(laws: Laws, total: float, sources: tuple[Citation, ...]) -> Bound:
-    """Exact if the pure epsilon of each round is exact."""
-    figures = [(law.pure_bound(), times) for law, times in laws]
-    witness = figures[0][0].witness
-    if all(figure.kind == "exact" for figure, _ in figures):
-        return Bound.exact(total, unit="nats", sources=sources, witness=witness)
-    lower = math.fsum(times * figure.lower for figure, times in figures) * (1 - 2.0**-50)
-    return bracket(lower, total, unit="nats", sources=sources, witness=witness)
 
 
 def _upper_delta(laws: Laws, level: float, cache: Cache) -> float:

@@ -162,10 +162,7 @@ def _whole_scores(target: tuple[Floats, Floats], groups: list[Group]) -> Integer
 
 
 def _period(groups: Sequence[Group], whole: Floats) -> int:
-    """A power of 2: the sum leaves it on each side with probability at most e**-_REACH (Bernstein).
-
-    More than `_WORK` if the period would be longer than `_LONGEST`.
-    """
+    """A power of 2, left on each side with probability at most e**-_REACH (Bernstein); above `_WORK` if too long."""
     wide = float(whole.max() - whole.min())
     variance = sum(count * float(law @ (whole - law @ whole) ** 2) for count, law in groups)
     away = deviation(_REACH, variance, largest=wide)
@@ -292,10 +289,7 @@ class _Table:
 def _transform(
     groups: list[Group], whole: Integers, middles: list[int], period: int
 ) -> tuple[npt.NDArray[np.complex128], float]:
-    """E[e**(-i angle sum)] at the angles from 0 to pi, and the largest error of a probability.
-
-    The score of each report is counted from its group's value in `middles`.
-    """
+    """E[e**(-i angle sum)] at angles from 0 to pi, scores counted from `middles`, and a probability's largest error."""
     nodes = np.arange(period // 2 + 1)
     angles = 2 * np.pi / period * nodes
     log_size, log_reach, phase, turns = (np.zeros(angles.size) for _ in range(4))

@@ -155,10 +155,7 @@ class KnownCurve:
 
 
 def _meeting(first: tuple[Floats, Floats, Floats], second: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats]:
-    """Where two lines meet: one falls to the right of `first`, the other rises to the left of `second`.
-
-    Both arguments are (x, y, steepness).
-    """
+    """Where two lines (x, y, steepness) meet: one falls right of `first`, the other rises left of `second`."""
     (x, y, steep), (end, last, flat) = first, second
     differ = steep > flat
     fall = np.where(differ, steep - flat, 1.0)

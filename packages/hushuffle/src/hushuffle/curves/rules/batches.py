@@ -26,7 +26,7 @@ from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.secure_sums import SecureSums
 from hushuffle.curves.pairs.composition import Cache, ComposedCurve, total_pure, upper_delta, upper_epsilon
 from hushuffle.curves.question import Feature, Question, Rounds, Rule, Solve
-from hushuffle.mechanisms.release import Group
+from hushuffle.mechanisms.release import ReleaseGroup
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.numerics.roots import crossing
@@ -117,12 +117,12 @@ class PersonCurve(PrivacyCurve):
 def _reduce(question: Question) -> Rounds:
     release, times = question.release, question.reports
     if release.view in (Reveals.SENDERS, Reveals.NOISY_ORDER):
-        group = Group(people=1, device=question.device)
+        group = ReleaseGroup(people=1, device=question.device)
         seen = question.about(groups=(group,), view=Reveals.SENDERS, sources=())
         return Rounds(question=replace(seen, reports=1), times=times)
     (group,) = release.groups
     batch = question.about(
-        groups=(Group(people=group.people // times, device=group.device),),
+        groups=(ReleaseGroup(people=group.people // times, device=group.device),),
         sources=tuple(source.divided(times) for source in release.sources),
         view=Reveals.MULTISET if release.view is Reveals.CAPPED_MULTISET else release.view,
     )
@@ -154,7 +154,7 @@ def _hidden(question: Question, single: PrivacyCurve) -> FiniteDivergence | Secu
     if bits is not None and bits.width > _WIDEST:
         return None
     (group,) = question.release.groups
-    others = Group(people=group.people - question.reports + 1, device=group.device)
+    others = ReleaseGroup(people=group.people - question.reports + 1, device=group.device)
     return FiniteDivergence.of(replace(question.release, groups=(others,), view=Reveals.MULTISET))
 
 

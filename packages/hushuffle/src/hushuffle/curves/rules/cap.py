@@ -95,7 +95,9 @@ class Capped(PrivacyCurve):
         often, seldom = (self._spread(d, tilt) for tilt in (self._odds, -self._odds))
         here, there = _pair(often, weights), _pair(seldom, weights)[::-1]
         up = np.arange(min(self.n - 1, d + 1) + 1, dtype=np.float64)
-        hidden = _normal(self._spread(d + 1, self._odds) + _log_choose(d + 1)[: up.size])
+        logs = self._spread(d + 1, self._odds) + _log_choose(d + 1)[: up.size]
+        shares = np.exp(logs - logs.max())
+        hidden = np.asarray(shares / shares.sum())
         mixed = float(hidden @ up) / (d + 1), float(hidden @ (d + 1 - up)) / (d + 1)
         return self._ratio(*here, excess), self._ratio(*mixed, excess), self._ratio(*there, excess)
 
@@ -193,12 +195,6 @@ def _pair(spread: Floats, weights: Floats) -> tuple[float, float]:
     top = max(own.max(), next_one.max())
     a, b = float(np.exp(own - top).sum()), float(np.exp(next_one - top).sum())
     return a / (a + b), b / (a + b)
-
-
-def _normal(logs: Floats) -> Floats:
-    """Probabilities proportional to e**logs."""
-    shares = np.exp(logs - logs.max())
-    return np.asarray(shares / shares.sum())
 
 
 def _reduce(question: Question) -> Same:

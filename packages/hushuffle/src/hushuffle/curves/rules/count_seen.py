@@ -56,7 +56,7 @@ class _Curves(dict[int, PrivacyCurve]):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Mixture(PrivacyCurve):
+class DummyMixture(PrivacyCurve):
     """Privacy curve if the number of dummies has the distribution `law`; `curves` has the curve of each number.
 
     `numbers` are the evaluated numbers, with the smallest and the largest; if empty, they are chosen at each epsilon.
@@ -71,7 +71,7 @@ class Mixture(PrivacyCurve):
     revealing = True
 
     @classmethod
-    def of(cls, law: DummyLaw, make: Callable[[int], PrivacyCurve]) -> Mixture:
+    def of(cls, law: DummyLaw, make: Callable[[int], PrivacyCurve]) -> DummyMixture:
         """Mean of privacy curves over `law`, where `make` returns the curve for a number of dummies.
 
         >>> import hushuffle as hs
@@ -126,11 +126,8 @@ class Mixture(PrivacyCurve):
         curves = _Curves(lambda dummies: self.curves[dummies].near(delta, often=True))
         return self._looking_at(curves, ((_BULK, _OFTEN), (delta, _ROUGH)))
 
-    def _looking_at(self, curves: _Curves, wanted: tuple[tuple[float, float], ...]) -> Mixture:
-        """With other curves, and with the numbers that matter near the deltas in `wanted`.
-
-        Each entry of `wanted` is a delta, and the share of that delta that may be lost.
-        """
+    def _looking_at(self, curves: _Curves, wanted: tuple[tuple[float, float], ...]) -> DummyMixture:
+        """With other curves, and numbers that matter near the deltas in `wanted`: (delta, share that may be lost)."""
         new = replace(self, curves=curves, numbers=())
         if self.law.numbers.size <= FEW:
             return replace(new, numbers=tuple(self.law.numbers.tolist()))
@@ -147,7 +144,7 @@ class Mixture(PrivacyCurve):
             numbers |= set(aid.some_upper(place, share)[1])
         return replace(new, numbers=tuple(sorted(numbers)))
 
-    def few(self, epsilon: float) -> Mixture:
+    def few(self, epsilon: float) -> DummyMixture:
         """A faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
         return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].contenders(epsilon)))
 
@@ -230,7 +227,7 @@ def _reduce(question: Question) -> Mean:
 
 def _build(question: Question, solve: Solve) -> PrivacyCurve:
     mean = _reduce(question)
-    return Mixture.of(mean.law, lambda number: solve(mean.at(number)))
+    return DummyMixture.of(mean.law, lambda number: solve(mean.at(number)))
 
 
 RULE: Final = Rule(

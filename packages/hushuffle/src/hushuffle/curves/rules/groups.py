@@ -83,7 +83,10 @@ class MemberCurve(PrivacyCurve):
             dummies=dummies,
             pure=parts[target][1].local_epsilon,
         )
-        return cls(everybody=crowds.among(crowds.there), crowds=(alone, *crowds.promising()))
+        hiding = crowds.promising()
+        if all(device.law().symmetric is not None for _, device in parts):  # `hushuffle verify` has no slices here
+            hiding = tuple(replace(crowd, sliced=False) for crowd in hiding)
+        return cls(everybody=crowds.among(crowds.there), crowds=(alone, *hiding))
 
     @property
     def pure(self) -> float:
@@ -175,10 +178,7 @@ class _Joint:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Crowds:
-    """All groups of a protocol, the target's first: `people` is the number of other people in each group.
-
-    `joint` has the report distributions, and `pure` is the target's local epsilon.
-    """
+    """All groups, the target's first: `people` counts the others in each, and `pure` is the target's local epsilon."""
 
     joint: Sequence[_Joint]
     people: Sequence[int]

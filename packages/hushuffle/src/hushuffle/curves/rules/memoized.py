@@ -18,7 +18,7 @@ import numpy as np
 from hushuffle.curves.base import Envelope, PrivacyCurve, bracket
 from hushuffle.curves.question import Between, Feature, Memory, Question, Rule, Solve
 from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism, ReportLaw
-from hushuffle.mechanisms.release import Group
+from hushuffle.mechanisms.release import ReleaseGroup
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Witness
 from hushuffle.numerics.binomial import Floats
@@ -130,7 +130,7 @@ def _fresh(question: Question) -> Between:
 
 
 def _revealed(question: Question) -> Between:
-    alone = question.about(groups=(Group(people=1, device=question.device),), view=Reveals.SENDERS, honest=None)
+    alone = question.about(groups=(ReleaseGroup(people=1, device=question.device),), view=Reveals.SENDERS, honest=None)
     return _above_one_round(question, replace(alone, rounds=_memory(question).values, memory=None))
 
 

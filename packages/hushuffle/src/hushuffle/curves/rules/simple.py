@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from hushuffle.curves.question import Between, Feature, Question, Rounds, Rule, Same
-from hushuffle.mechanisms.release import Group
+from hushuffle.mechanisms.release import ReleaseGroup
 from hushuffle.mechanisms.shufflers import Reveals, Source
 
 ROUNDS: Final = Rule(
@@ -37,18 +37,15 @@ OTHER_GROUPS: Final = Rule(
 )
 
 
-def _between_views(question: Question) -> Between:
-    """A noisy order of the reports reveals more than their numbers and less than their senders."""
-    return Between(above=question.about(view=Reveals.SENDERS, sources=()), below=question.about(view=Reveals.MULTISET))
-
-
 ORDER: Final = Rule(
     name="between senders and counts",
     statement="The order is computed from the reports with their senders, and the counts are computed from the order.",
     page="order.md, Theorem 1",
     on=frozenset({Feature.ORDER}),
     beside=frozenset({Feature.GROUPS}),
-    reduce=_between_views,
+    reduce=lambda question: Between(
+        above=question.about(view=Reveals.SENDERS, sources=()), below=question.about(view=Reveals.MULTISET)
+    ),
 )
 
 
@@ -78,7 +75,7 @@ def _among_honest(question: Question) -> Same:
     def honest(source: Source) -> Source:
         return replace(source, count=source.trials.over(left, group.people)) if source.from_people else source
 
-    crowd, sources = Group(people=left, device=group.device), tuple(map(honest, release.sources))
+    crowd, sources = ReleaseGroup(people=left, device=group.device), tuple(map(honest, release.sources))
     return Same(question=question.about(groups=(crowd,), sources=sources, honest=None))
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.errors import InvalidInputError, Problem
-from hushuffle.mechanisms.settings import Table, refused
+from hushuffle.mechanisms.settings import SettingsTable, refused
 from hushuffle.model import Citation, Histogram
 from hushuffle.randomness import SCALE, threshold_for_truth
 
@@ -41,7 +41,7 @@ class Mechanism(_checks.ByName, ABC):
     sources: tuple[Citation, ...] = ()
     """Publications that introduced the mechanism and its estimator."""
 
-    table: ClassVar[Table | None] = None
+    table: ClassVar[SettingsTable | None] = None
     """The keys of the mechanism in a specification; None if a specification cannot describe it."""
 
     besides_epsilon: str = ""

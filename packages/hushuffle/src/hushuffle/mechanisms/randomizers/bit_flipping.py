@@ -15,7 +15,7 @@ from hushuffle import _checks
 from hushuffle.errors import Problem
 from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import Bits
-from hushuffle.mechanisms.settings import Setting, Table
+from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.model.report_layout import ReportLayout
 from hushuffle.numerics.exact import log_upwards
 from hushuffle.randomness import SCALE, Randomness
@@ -50,7 +50,7 @@ class BitFlipping(Mechanism):
     width: int
     p: float
     threshold: int = field(init=False, repr=False, compare=False)
-    table = Table(
+    table = SettingsTable(
         kind="bit-flipping",
         about="For reach studies: every bit of the publishers' Bloom filters is flipped with probability p.",
         settings={

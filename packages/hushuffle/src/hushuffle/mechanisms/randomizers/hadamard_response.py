@@ -19,7 +19,7 @@ from hushuffle.mechanisms.randomizers._hash_families import walsh_hadamard
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism, truth_threshold
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, ReportLaw, Support, Symmetric
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
-from hushuffle.mechanisms.settings import Setting, Table
+from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import ACHARYA, BRAUN, SHANNON
 from hushuffle.model.report_layout import ReportLayout
@@ -59,7 +59,7 @@ class HadamardResponse(Mechanism):
     epsilon: float
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (ACHARYA,)
-    table = Table(
+    table = SettingsTable(
         kind="hadamard-response",
         about="Hadamard response, for many categories: a report is a number, more likely from half of the numbers.",
         settings={"epsilon": Setting(type="epsilon", about='Local privacy loss in nats; "inf": no noise.')},

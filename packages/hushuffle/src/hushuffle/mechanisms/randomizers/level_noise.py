@@ -15,7 +15,7 @@ from hushuffle import _checks
 from hushuffle.mechanisms.randomizers.base import Integers, Mechanism
 from hushuffle.mechanisms.randomizers.matrix import MatrixRandomizer
 from hushuffle.mechanisms.randomizers.report_law import Matrix
-from hushuffle.mechanisms.settings import SILENT, Setting, Table
+from hushuffle.mechanisms.settings import SILENT, Setting, SettingsTable
 from hushuffle.model import Channel
 from hushuffle.model.citation import BLANKET, GHOSH
 from hushuffle.model.report_layout import ReportLayout
@@ -114,7 +114,7 @@ class DiscreteLaplace(LevelNoise):
     """
 
     sources = (GHOSH, BLANKET)
-    table = Table(
+    table = SettingsTable(
         kind="discrete-laplace",
         numbers=True,
         about="Noise for numbers: a report is the level plus two-sided geometric noise, clipped to the bounds.",
@@ -158,7 +158,7 @@ class RoundedGaussian(LevelNoise):
     """
 
     sources = (BLANKET,)
-    table = Table(
+    table = SettingsTable(
         kind="rounded-gaussian",
         numbers=True,
         about="Noise for numbers: a report is the level plus rounded normal noise, clipped to the bounds.",

@@ -18,7 +18,7 @@ from hushuffle.mechanisms.randomizers._hash_families import AffineHashes, Binary
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism, truth_threshold
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, ReportLaw, Support, Symmetric
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
-from hushuffle.mechanisms.settings import BEST, SILENT, Setting, Table
+from hushuffle.mechanisms.settings import BEST, SILENT, Setting, SettingsTable
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import HASHING, SHANNON
 from hushuffle.model.report_layout import ReportLayout
@@ -74,7 +74,7 @@ class LocalHashing(Mechanism):
     hashes: HashFamily = field(init=False, repr=False, compare=False)
     sources = (HASHING,)
     besides_epsilon = "number of buckets"
-    table = Table(
+    table = SettingsTable(
         kind="local-hashing",
         about=("Local hashing, for many categories: randomized response on the value's bucket under a fresh hash."),
         settings={

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Matrix
-from hushuffle.mechanisms.settings import Setting, Table
+from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.model import Channel
 from hushuffle.model.report_layout import ReportLayout
 from hushuffle.numerics.exact import log_upwards
@@ -47,7 +47,7 @@ class MatrixRandomizer(Mechanism):
 
     channel_asked: Channel
     weights: tuple[tuple[int, ...], ...] = field(repr=False)
-    table = Table(
+    table = SettingsTable(
         kind="matrix",
         about="Your own mechanism: a matrix with one row per category, and in it the probability of each report.",
         settings={
@@ -143,10 +143,7 @@ class MatrixRandomizer(Mechanism):
 
 
 def _whole_weights(row: npt.NDArray[Any]) -> tuple[int, ...]:
-    """Return integers proportional to `row` with sum 2**64: rounded down, and the remainder added to the largest.
-
-    Equal entries stay equal, except for the largest entry, so a symmetric channel stays symmetric.
-    """
+    """Return integers proportional to `row` with sum 2**64: rounded down alike, the remainder added to the largest."""
     exact = [Fraction(entry) for entry in row.tolist()]
     total = sum(exact)
     weights = [math.floor(SCALE * entry / total) for entry in exact]

@@ -16,7 +16,7 @@ from hushuffle import _checks
 from hushuffle.errors import Problem
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism, in_blocks, truth_threshold
 from hushuffle.mechanisms.randomizers.report_law import Symmetric
-from hushuffle.mechanisms.settings import SILENT, Setting, Table
+from hushuffle.mechanisms.settings import SILENT, Setting, SettingsTable
 from hushuffle.model import Histogram, NumberGrid
 from hushuffle.model.citation import BLANKET, KAIROUZ, WARNER
 from hushuffle.model.report_layout import ReportLayout
@@ -51,7 +51,7 @@ class RandomizedResponse(Mechanism):
     epsilon: float
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (WARNER, KAIROUZ)
-    table = Table(
+    table = SettingsTable(
         kind="randomized-response",
         about="k-ary randomized response, for few categories: the truth with some probability, else any category.",
         settings={

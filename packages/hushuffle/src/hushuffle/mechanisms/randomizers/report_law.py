@@ -67,10 +67,10 @@ class Support:
 
 @dataclass(frozen=True, kw_only=True)
 class OneHot:
-    """k bits, one per value: the true value's bit is 1 with probability `kept`, other bits with `raised` < `kept`."""
+    """k bits, one per value: the true value's bit is 1 with probability `own`, other bits with `raised` < `own`."""
 
     k: int
-    kept: Fraction
+    own: Fraction
     raised: Fraction
 
 
@@ -441,6 +441,6 @@ def averages_to_dummies(law: ReportLaw) -> bool:
 
 def _bits(noisier: OneHot, law: OneHot) -> bool:
     """Return whether one binary channel maps `law`'s two probabilities of a 1 to those of `noisier`."""
-    slope = (noisier.kept - noisier.raised) / (law.kept - law.raised)
+    slope = (noisier.own - noisier.raised) / (law.own - law.raised)
     from_zero = noisier.raised - slope * law.raised
     return from_zero >= 0 and from_zero + slope <= 1

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import Blanket, ReportLaw
-from hushuffle.mechanisms.settings import SILENT, Setting, Table
+from hushuffle.mechanisms.settings import SILENT, Setting, SettingsTable
 from hushuffle.model import Channel
 from hushuffle.model.citation import SHANNON, SQUARE_WAVE
 from hushuffle.model.report_layout import ReportLayout
@@ -55,7 +55,7 @@ class SquareWave(Mechanism):
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (SQUARE_WAVE,)
     besides_epsilon = "number of bins"
-    table = Table(
+    table = SettingsTable(
         kind="square-wave",
         numbers=True,
         about="Square wave for numbers: a report is a place near the level with some probability, else any.",

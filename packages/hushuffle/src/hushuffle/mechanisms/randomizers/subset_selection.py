@@ -18,7 +18,7 @@ from hushuffle import _checks
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism, truth_threshold
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, ReportLaw, Support, Symmetric
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
-from hushuffle.mechanisms.settings import BEST, Setting, Table
+from hushuffle.mechanisms.settings import BEST, Setting, SettingsTable
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import BRAUN, SHANNON, YE_BARG
 from hushuffle.model.report_layout import ReportLayout
@@ -166,7 +166,7 @@ class SubsetSelection(SetReports):
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (YE_BARG,)
     besides_epsilon = "size of the sets"
-    table = Table(
+    table = SettingsTable(
         kind="subset-selection",
         about="Subset selection, for tens to hundreds of categories: a report lists w, often with the true category.",
         settings={

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers.base import Flags, Integers
 from hushuffle.mechanisms.randomizers.subset_selection import LARGEST_SET, SetReports
-from hushuffle.mechanisms.settings import Setting, Table
+from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.model.citation import LADJEL
 from hushuffle.randomness import SCALE, Randomness
 
@@ -53,7 +53,7 @@ class TargetSampling(SetReports):
     convention: Convention = "uniform"
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (LADJEL,)
-    table = Table(
+    table = SettingsTable(
         kind="target-sampling",
         about="Messages go to targets (the categories), and with some probability to a random target.",
         settings={

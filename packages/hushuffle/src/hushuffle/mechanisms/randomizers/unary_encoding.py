@@ -19,7 +19,7 @@ from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
 from hushuffle.mechanisms.randomizers.bit_flipping import packed_coins
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, OneHot, ReportLaw, Support
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
-from hushuffle.mechanisms.settings import Setting, Table
+from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import BRAUN, HASHING, RAPPOR, SHANNON
 from hushuffle.model.report_layout import ReportLayout
@@ -73,7 +73,7 @@ class UnaryEncoding(Mechanism):
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (RAPPOR, HASHING)
     besides_epsilon = "encoding"
-    table = Table(
+    table = SettingsTable(
         kind="unary-encoding",
         about="Unary (one-hot) encoding: a report has one bit per category, and each bit is randomized independently.",
         settings={
@@ -110,7 +110,7 @@ class UnaryEncoding(Mechanism):
     @property
     def local_epsilon(self) -> float:
         law = self.law()
-        own, other = law.kept * (1 - law.raised), law.raised * (1 - law.kept)
+        own, other = law.own * (1 - law.raised), law.raised * (1 - law.own)
         return log_upwards(own / other) if other else math.inf
 
     @property
@@ -120,7 +120,7 @@ class UnaryEncoding(Mechanism):
         return ReportLayout(names=tuple(names), limits=tuple(1 << size for size in sizes))
 
     def law(self) -> OneHotReports:
-        return OneHotReports(k=self.k, kept=Fraction(self._kept, SCALE), raised=Fraction(self.threshold, SCALE))
+        return OneHotReports(k=self.k, own=Fraction(self._kept, SCALE), raised=Fraction(self.threshold, SCALE))
 
     def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
         truth = _checks.codes("values", values, k=self.k)
@@ -165,7 +165,7 @@ class UnaryEncoding(Mechanism):
         noise = f"local epsilon {self.local_epsilon:.4g}" if math.isfinite(self.epsilon) else "no pure guarantee"
         return (
             f"every person reports a bit for each of {self.k:,} values, the own one set with probability "
-            f"{float(law.kept):.4g}, any other with {float(law.raised):.4g} ({self.encoding} unary encoding, {noise})"
+            f"{float(law.own):.4g}, any other with {float(law.raised):.4g} ({self.encoding} unary encoding, {noise})"
         )
 
     @property
@@ -188,7 +188,7 @@ class UnaryEncoding(Mechanism):
 class OneHotReports(OneHot, ReportLaw):
     """Report distribution of independent bits; the true value's bit is more likely 1 than any other bit.
 
-    In the blanket all k bits are 1 with probability `raised` each; its weight is (1 - kept)/(1 - raised).
+    In the blanket all k bits are 1 with probability `raised` each; its weight is (1 - own)/(1 - raised).
 
     Source: docs/theory/randomizers.md, Theorem 6, Theorem 7 and Theorem 8.
     """
@@ -210,16 +210,16 @@ class OneHotReports(OneHot, ReportLaw):
     @property
     def inside(self) -> Fraction:
         """The likelihood of a report given a value whose bit is set, up to a factor that depends only on the report."""
-        return self.kept * (1 - self.raised)
+        return self.own * (1 - self.raised)
 
     @property
     def outside(self) -> Fraction:
         """The likelihood of a report given a value whose bit is not set, up to the same factor as `inside`."""
-        return self.raised * (1 - self.kept)
+        return self.raised * (1 - self.own)
 
     @property
     def gamma(self) -> Fraction:
-        return (1 - self.kept) / (1 - self.raised)
+        return (1 - self.own) / (1 - self.raised)
 
     @property
     def told(self) -> Fraction:
@@ -228,7 +228,7 @@ class OneHotReports(OneHot, ReportLaw):
     @property
     def support(self) -> Support:
         return Support(
-            true=float(self.kept),
+            true=float(self.own),
             false=float(self.raised),
             dummy=float(self.raised),
             inside=float(self.inside),
@@ -244,7 +244,7 @@ class OneHotReports(OneHot, ReportLaw):
 
     def _rows(self, bits: Flags) -> npt.NDArray[np.float64]:
         """Return the probability of each pattern of bits given each of the values, shape (values, columns)."""
-        others, own = _chances(bits, self.raised), _chances(bits, self.kept)
+        others, own = _chances(bits, self.raised), _chances(bits, self.own)
         return np.array([own[x] * np.delete(others, x, axis=0).prod(axis=0) for x in range(bits.shape[0])])
 
     def _every_report(self) -> Flags:
@@ -267,7 +267,7 @@ class OneHotReports(OneHot, ReportLaw):
         """
         j, bits = self._held(people), Decimal(0)
         with localcontext(WIDE):
-            for share, lifted in ((self.kept, 1), (1 - self.kept, 0)):
+            for share, lifted in ((self.own, 1), (1 - self.own, 0)):
                 own = self.inside if lifted else self.outside
                 for i, chance in binomial(j - 1, self.raised) if share and own else ():
                     of_them = i + lifted
@@ -287,7 +287,7 @@ class OneHotReports(OneHot, ReportLaw):
 
     def contraction(self) -> tuple[Fraction, bool]:
         """Return the exact eta, since only reports with exactly one of two values' bits set distinguish the values."""
-        return (self.kept - self.raised) ** 2 / (self.inside + self.outside), True
+        return (self.own - self.raised) ** 2 / (self.inside + self.outside), True
 
     def _named(self, blocks: list[tuple[Fraction, int]], largest: Fraction) -> Fraction:
         """Return sum over reports of max over people, with weights in falling order, of weight times likelihood."""
@@ -300,7 +300,7 @@ class OneHotReports(OneHot, ReportLaw):
                     break
                 # The first person of `held` + 1, ... whose bit is set, divided by `raised`.
                 first = (1 - unset**here) / to_decimal(self.raised) if self.raised else Decimal(here)
-                total += to_decimal(self.kept * weight) * unset**held * first
+                total += to_decimal(self.own * weight) * unset**held * first
                 held += here
             return Fraction(total + to_decimal(self.gamma * largest) * unset**held)
 

@@ -123,10 +123,7 @@ def _walk(
     leaves: int,
     width: int,
 ) -> None:
-    """Put every item in its place and remove the place from the counts (compiled if Numba is installed).
-
-    The loop has no branches, since the direction at a node is random and a processor could not predict it.
-    """
+    """Put every item in its place and remove the place from the counts, without branches (compiled by Numba)."""
     for item in range(code.size - 1, -1, -1):
         rank, node = item - code[item], np.int64(1)
         while node < leaves:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.errors import Problem
-from hushuffle.mechanisms.settings import Setting, Table
+from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.mechanisms.shufflers.base import MOST, PerValue
 from hushuffle.mechanisms.shufflers.dummy_law import SCALE, DummyLaw
 from hushuffle.mechanisms.shufflers.source import GeometricDummies, Source
@@ -57,7 +57,7 @@ class AugmentedShuffle(PerValue):
 
     each: DummyLaw | GeometricDummies
     kept: float = 1.0
-    table = Table(
+    table = SettingsTable(
         kind="augmented",
         about="The shuffler keeps a sample of the reports and adds dummies of each category; all leave in a random "
         "order.",

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.errors import Problem
-from hushuffle.mechanisms.settings import Table
+from hushuffle.mechanisms.settings import SettingsTable
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
@@ -41,7 +41,7 @@ class Reveals(Enum):
 class Shuffler(_checks.ByName, ABC):
     """A shuffler takes the reports in the senders' order, adds dummies, and releases all messages in another order."""
 
-    table: ClassVar[Table | None] = None
+    table: ClassVar[SettingsTable | None] = None
     """The keys of [shuffler] in a specification; None if a specification cannot name this shuffler."""
 
     @classmethod
@@ -219,7 +219,7 @@ class UniformShuffle(Shuffler):
     """Releases the reports in a uniformly random order, so that only the counts of reports carry information."""
 
     reveals = Reveals.MULTISET
-    table = Table(kind="uniform", about="Reports leave in a uniformly random order.", settings={})
+    table = SettingsTable(kind="uniform", about="Reports leave in a uniformly random order.", settings={})
 
     def describe(self) -> str:
         return "a shuffler releases the reports in a uniformly random order"
@@ -230,7 +230,7 @@ class NoShuffle(Shuffler):
     """Releases the reports in the senders' order, as in the local model."""
 
     reveals = Reveals.SENDERS
-    table = Table(kind="none", about="Reports leave in the order of their senders.", settings={})
+    table = SettingsTable(kind="none", about="Reports leave in the order of their senders.", settings={})
 
     def release(self, messages: Integers, *, rng: Randomness) -> Integers:  # noqa: ARG002
         return messages.copy()

@@ -10,7 +10,7 @@ from typing import Final
 
 from hushuffle import _checks
 from hushuffle.errors import Problem
-from hushuffle.mechanisms.settings import Setting, Table
+from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, binomial_dummies
 from hushuffle.mechanisms.shufflers.source import Source, Trials
@@ -63,7 +63,7 @@ class BlanketMessages(Shuffler):
     people: int | None = field(default=None, init=False, repr=False)
     number: int | None = field(default=None, init=False, repr=False)
     reveals = Reveals.MULTISET
-    table = Table(
+    table = SettingsTable(
         kind="blanket-messages",
         about="Clients send blanket messages in addition; all messages leave in a uniformly random order.",
         settings={

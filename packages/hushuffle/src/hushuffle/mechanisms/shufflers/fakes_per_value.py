@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from hushuffle import _checks
 from hushuffle.errors import Problem
-from hushuffle.mechanisms.settings import Setting, Table
+from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.mechanisms.shufflers.base import MOST, PerValue, Shuffler
 from hushuffle.mechanisms.shufflers.blanket_messages import (
     HONEST,
@@ -48,7 +48,7 @@ class FakesPerValue(PerValue):
 
     p: float
     honest: float = 1.0
-    table = Table(
+    table = SettingsTable(
         kind="fakes-per-value",
         about="Clients send fake reports, with one Bernoulli trial per category; all leave in a uniformly random "
         "order.",

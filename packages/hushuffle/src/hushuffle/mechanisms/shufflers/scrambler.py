@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushuffle import _checks
-from hushuffle.mechanisms.settings import Setting, Table
+from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.mechanisms.shufflers.base import Integers, Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
 from hushuffle.mechanisms.shufflers.source import Source
@@ -35,7 +35,7 @@ class Scrambler(Shuffler):
 
     _dummies: int | DummyLaw
     cap: int | None = None
-    table = Table(
+    table = SettingsTable(
         kind="scrambler",
         about="Adds dummy reports; then all reports leave in a uniformly random order.",
         settings={

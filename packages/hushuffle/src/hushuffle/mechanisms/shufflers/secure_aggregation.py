@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hushuffle import _checks
-from hushuffle.mechanisms.settings import Setting, Table
+from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.mechanisms.shufflers.base import Integers, Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.source import Source, Trials
 
@@ -53,7 +53,7 @@ class SecureAggregation(Shuffler):
     servers: int = 2
     honest: int = 1
     reveals = Reveals.SUMS
-    table = Table(
+    table = SettingsTable(
         kind="secure-aggregation",
         about="The servers release only sums over all reports: of one-hot encodings, or of reports of a single number.",
         settings={

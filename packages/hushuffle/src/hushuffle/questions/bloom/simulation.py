@@ -225,10 +225,7 @@ def _figure(under_first: Floats, under_second: Floats, delta: float) -> Simulate
 
 
 def _quantile(draws: Floats, level: float) -> tuple[float, float, float]:
-    """Return order statistics below, at and above a quantile; they surround it with probability 1 - 0.05/2.
-
-    Number r of n draws is below the quantile unless fewer than r draws are: binomial, whatever the distribution.
-    """
+    """Return order statistics below, at and above a quantile, surrounding it with probability 1 - 0.05/2 (binomial)."""
     ordered, n = np.sort(draws), draws.size
     error = (1 - _CONFIDENCE) / 4
     ends = np.searchsorted(binomial.lower_tail(np.arange(n + 1), n, level), (error, 1 - error))

@@ -78,7 +78,7 @@ class Design:
         k = self.randomizer.inputs
         if randomizer.inputs != k:
             _checks.reject("randomizer", f"for k = {k} values", f"<{randomizer.inputs} values>")
-        return _Task.of(self.loss, k, self.n).error(np.asarray(randomizer.channel().matrix, dtype=np.float64))
+        return _Objective.of(self.loss, k, self.n).error(np.asarray(randomizer.channel().matrix, dtype=np.float64))
 
     def __str__(self) -> str:
         return (
@@ -130,12 +130,12 @@ def design(
     for name, value in (("epsilon", target), ("local_epsilon_max", cap)):
         if value > LARGEST_LOCAL:
             _checks.reject(name, f"at most {LARGEST_LOCAL:g}", value, "A larger epsilon guarantees nothing.")
-    task = _Task.of(loss, values, people)
+    task = _Objective.of(loss, values, people)
     if importlib.util.find_spec("cvxpy") is None or importlib.util.find_spec("clarabel") is None:
         message = "`design` solves convex programmes. Install its dependencies with: pip install 'hushuffle[design]'"
         raise MissingDependencyError(message)
 
-    search = _Search(task=task, n=people, delta=level, cap=min(cap, max(math.log(people), target)))
+    search = _ChannelSearch(task=task, n=people, delta=level, cap=min(cap, max(math.log(people), target)))
     designs: list[tuple[float, MatrixRandomizer, Bound]] = []
     spread = people * float(shift_between(target, level)) ** 2
     for _ in range(_TRIES):
@@ -157,7 +157,7 @@ def design(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Task:
+class _Objective:
     """The objective: the variance of n people's estimate of `wanted` @ shares, or the expected cost of one report."""
 
     loss: str | Floats
@@ -167,7 +167,7 @@ class _Task:
     costs: Floats | None = None
 
     @classmethod
-    def of(cls, loss: npt.ArrayLike, k: int, n: int) -> _Task:
+    def of(cls, loss: npt.ArrayLike, k: int, n: int) -> _Objective:
         if isinstance(loss, str):
             if loss in _WANTED:
                 return cls(loss=loss, n=n, k=k, wanted=_WANTED[loss](k))
@@ -198,10 +198,10 @@ class _Task:
         return float((rows * costs).sum() / self.k)
 
 
-class _Search:
+class _ChannelSearch:
     """Computes the best channels for successive spreads; each search starts from the previous channel."""
 
-    def __init__(self, *, task: _Task, n: int, delta: float, cap: float) -> None:
+    def __init__(self, *, task: _Objective, n: int, delta: float, cap: float) -> None:
         self.task, self.n, self.delta = task, n, delta
         # A hair below, so that it holds for the rounded probabilities as well.
         self.ratio = math.exp(cap) * (1 - _HAIR)

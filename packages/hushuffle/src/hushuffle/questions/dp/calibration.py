@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, bracket
@@ -20,7 +20,7 @@ from hushuffle.model import Bound, Progress, number, silent
 from hushuffle.model.solver import Parameter, Requirement, Solution, log_excess, solve
 from hushuffle.questions.dp import central
 from hushuffle.questions.dp.composition import compose, compose_delta
-from hushuffle.questions.dp.curve import GDP, Profile, profile
+from hushuffle.questions.dp.curve import GDP, PrivacyProfile, profile
 
 D = TypeVar("D")
 Parts: TypeAlias = list[tuple[PrivacyCurve, int]]
@@ -142,7 +142,9 @@ def calibrate(
         varied, _for_rounds(target, protocol, reports) if parameter == "rounds" else target.requirement, tell=tell
     )
     if solution is None:
-        _refuse(varied, target)
+        rule, hint = _UNREACHABLE[varied.name]
+        wider = "a larger epsilon or delta" if target.name == "epsilon" else f"a larger {target.name}"
+        _checks.reject(target.name, rule, target.limit, hint.format(wider))
     tell("done", 1.0)
     level = target.level or (math.nan, math.nan)
     return Calibration(
@@ -212,7 +214,7 @@ def _of_level(
     return _PrivacyTarget(name=name, limit=limit, requirement=requirement, level=level)
 
 
-def _of_profile(name: str, limit: float, read: Callable[[Profile], Bound], reports: int) -> _PrivacyTarget:
+def _of_profile(name: str, limit: float, read: Callable[[PrivacyProfile], Bound], reports: int) -> _PrivacyTarget:
     """Return the target for a figure of the whole privacy curve."""
 
     def figure(collection: _Repeated) -> Bound:
@@ -221,13 +223,13 @@ def _of_profile(name: str, limit: float, read: Callable[[Profile], Bound], repor
     return _PrivacyTarget(name=name, limit=limit, requirement=Requirement(figure=figure, limit=limit))
 
 
-def _true_positives(curve: Profile, false_positives: float) -> Bound:
+def _true_positives(curve: PrivacyProfile, false_positives: float) -> Bound:
     missed = curve.false_negatives(false_positives)
     low, high = 1 - float(missed.upper), 1 - float(missed.lower)
     return bracket(low, high, unit="probability", sources=missed.sources)
 
 
-def _mu(curve: Profile) -> Bound:
+def _mu(curve: PrivacyProfile) -> Bound:
     nearest = curve.gaussian()
     return bracket(nearest.below, nearest.above, unit="standard deviations", sources=(GDP,))
 
@@ -333,13 +335,6 @@ def _refuse_fine(varied: Parameter[_Repeated], target: _PrivacyTarget, reports: 
     if target.level is not None and lost >= target.level[1] and surplus is not None and surplus(start) > 0:
         hint = "The number of messages is drawn in parts of 2**-64. With p = 1 it is not drawn."
         _checks.reject("delta", f"above {number(lost, up=True)} with so many messages", target.level[1], hint)
-
-
-def _refuse(varied: Parameter[_Repeated], target: _PrivacyTarget) -> NoReturn:
-    """Raise the error for a target that no value of a parameter meets."""
-    rule, hint = _UNREACHABLE[varied.name]
-    wider = "a larger epsilon or delta" if target.name == "epsilon" else f"a larger {target.name}"
-    _checks.reject(target.name, rule, target.limit, hint.format(wider))
 
 
 def with_local_epsilon(protocol: Protocol, epsilon: float) -> Protocol:

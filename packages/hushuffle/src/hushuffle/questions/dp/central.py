@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, in_order
 from hushuffle.curves.laws.known_dataset import FAMILY, BinaryDataset, KaryDataset, KnownDataset
-from hushuffle.curves.rules.count_seen import Mixture
+from hushuffle.curves.rules.count_seen import DummyMixture
 from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
@@ -217,7 +217,7 @@ def _shuffled(protocol: Protocol, law: Symmetric, people: tuple[int, ...], level
             return BinaryDataset.of(people, law, dummies, local_epsilon=pure)
         return KaryDataset.of(people, law, dummies, level, local_epsilon=pure)
 
-    dataset = given(protocol.shuffler.dummies) if drawn is None else Mixture.of(drawn, given)
+    dataset = given(protocol.shuffler.dummies) if drawn is None else DummyMixture.of(drawn, given)
     bound = dataset.epsilon(level)
     upper = bound.upper
     if law.k > 3:

@@ -33,6 +33,8 @@ LARGEST_ROWS: Final = 4096
 LARGEST_TABLE: Final = 1 << 14
 """Maximum number of different numbers of dummies in a certificate."""
 
+_MIXED: Final = "some groups revealed"
+
 REPLAYED: Final = frozenset(
     {
         "rounds composed",
@@ -42,6 +44,7 @@ REPLAYED: Final = frozenset(
         "colluding people left out",
         "single ones counted",
         "other groups seen",
+        _MIXED,
         "between senders and counts",
         "messages of all people together",
         "number of dummies seen",
@@ -121,7 +124,8 @@ def of_question(question: Question, bound: Bound, *, delta: float) -> Certificat
             uncapped = part.about(view=Reveals.MULTISET)
             if bound.upper < solve(uncapped).epsilon(delta).upper:
                 _refuse("an epsilon that the cap limits")
-    new = body["release"] == "sums" or question.reports > 1 or question.memory is not None
+    mixed = _MIXED in [step["name"] for step in body["steps"]]
+    new = mixed or body["release"] == "sums" or question.reports > 1 or question.memory is not None
     version: Literal[2, 3] = 3 if new else 2
     return Certificate(version=version, delta=delta, kind=bound.kind, epsilon=(bound.lower, bound.upper), **body)
 
@@ -148,7 +152,8 @@ def of_rounds(rounds: Sequence[tuple[Protocol, int]], bound: Bound, *, delta: fl
 def _others(question: Question, n: int) -> set[int]:
     """The possible numbers of other reports in named datasets; `n` is the number of people of the last step."""
     people = question.release.n if question.release.honest is None else question.release.honest
-    return {people - 1, people - question.reports} if question.reports > 1 else {n - 1}
+    mixed = len(question.release.groups) > 1 and question.release.view is not Reveals.SENDERS
+    return {people - 1, people - question.reports} if question.reports > 1 or mixed else {n - 1}
 
 
 def _check_figure(bound: Bound) -> None:
@@ -173,6 +178,8 @@ def _body(question: Question, witness: Witness | None) -> dict[str, Any]:
     if claimed.release.view is Reveals.CAPPED_MULTISET and max(claimed.rounds, claimed.reports) > 1:
         _refuse("several collections, or several reports of a person, under a cap")
     _check_crowd(last)
+    if _MIXED in [step.name for step, _ in proof]:
+        _check_groups(claimed, witness)
     devices, further = [last.device], [group.device for group in claimed.release.groups]
     devices += [device for place, device in enumerate(further) if device not in [*devices, *further[:place]]]
     dummies, summed = bool(claimed.release.sources), last.release.view is Reveals.SUMS
@@ -193,6 +200,14 @@ def _body(question: Question, witness: Witness | None) -> dict[str, Any]:
             "steps": tuple(steps),
         }
     )
+
+
+def _check_groups(claimed: Question, witness: Witness) -> None:
+    laws = [group.device.law() for group in claimed.release.groups]
+    if any(law.symmetric is None for law in laws) or claimed.device.inputs == 2:
+        _refuse("shuffled groups, except of randomized response with three or more values")
+    if sum(map(bool, witness.others)) > 1:
+        _refuse("groups whose other people have several values in the named datasets")
 
 
 def _check_crowd(question: Question) -> None:
@@ -236,7 +251,7 @@ def _randomizer(device: Mechanism, *, dummies: bool, summed: bool) -> dict[str, 
     """
     law, truth, rows, dummy = device.law(), None, None, None
     if summed and law.one_hot is not None:
-        bits = str(law.one_hot.kept), str(law.one_hot.raised)
+        bits = str(law.one_hot.own), str(law.one_hot.raised)
         return {"values": device.inputs, "truth": None, "rows": None, "dummy": None, "bits": bits}
     if law.symmetric is not None:
         truth = str(law.symmetric.truth)

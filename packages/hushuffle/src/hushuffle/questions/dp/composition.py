@@ -235,7 +235,7 @@ def waves(
 
 
 def wave_question(
-    protocol: Protocol, waves: int, *, instantaneous: Mechanism | None = None, changes: int = 0
+    protocol: Protocol | MixedProtocol, waves: int, *, instantaneous: Mechanism | None = None, changes: int = 0
 ) -> Question:
     """The question that `waves` answers, after checks of its arguments."""
     _checks.of_type("protocol", protocol, Protocol)
@@ -279,7 +279,7 @@ def change_shows(protocol: Protocol) -> Bound:
         together = bucket.truth**2 + (bucket.k - 1) * bucket.lie**2  # the two values share the bucket
         return bracket(float(1 - max(together, _same(bucket))), 1.0, unit="probability", sources=())
     if law.one_hot is not None:
-        truth, noise = law.one_hot.kept, law.one_hot.raised
+        truth, noise = law.one_hot.own, law.one_hot.raised
         own, other = truth * noise + (1 - truth) * (1 - noise), noise**2 + (1 - noise) ** 2
         return Bound.exact(float(1 - own**2 * other ** (law.one_hot.k - 2)), unit="probability")
     matrix = np.asarray(law.channel().matrix, dtype=np.float64)

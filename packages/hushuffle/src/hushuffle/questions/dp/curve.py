@@ -55,7 +55,7 @@ class NearestGaussian:
         return f"mu {ends} for epsilon up to {number(self.epsilon, up=False)} (delta down to {self.delta:g})"
 
 
-class Profile:
+class PrivacyProfile:
     """The privacy curve delta(epsilon) of one protocol or of composed rounds, with certified bounds at any point.
 
     Every point is computed once and cached. Trade-off functions, the nearest Gaussians, and requests of more than 64
@@ -316,7 +316,7 @@ class Profile:
         return Bounds(lower=lower, upper=upper, kind=_kind(lower), unit=unit, sources=(*self._curve.sources, *sources))
 
 
-def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) -> Profile:
+def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) -> PrivacyProfile:
     """Return the privacy curve of one protocol or of composed rounds, with bounds for tests and guesses, and charts.
 
     Relation, adversary and bounds are as for `dp.epsilon` and `dp.compose`. Values are computed only on request.
@@ -339,7 +339,7 @@ def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) ->
     level = _checks.probability("least", least, low_open=True, high_open=True)
     if level >= 0.5:
         _checks.reject("least", "in (0, 0.5)", level)
-    return Profile(curve_of(rounds), points=places, least=level)
+    return PrivacyProfile(curve_of(rounds), points=places, least=level)
 
 
 def _array(name: str, values: npt.ArrayLike, check: Callable[[str, float], float]) -> Floats:

@@ -291,7 +291,11 @@ def inferential_loss(
     if work > WORK_LIMIT:
         message = f"The enumeration has {work:.1e} numbers, above {WORK_LIMIT:.0e}. Use fewer people, values or orders."
         raise NumericalError(message)
-    joint = before.reshape(-1)[:, np.newaxis] * _all_reports(channel, n)  # P[x, y]
+    matrix: Floats = channel.matrix.astype(np.float64)
+    total: Floats = np.ones((1, 1))
+    for _ in range(n):
+        total = np.kron(total, matrix).astype(np.float64)
+    joint = before.reshape(-1)[:, np.newaxis] * total  # P[x, y]
     worst = 0.0
     for i in members:
         split = joint.reshape(k**i, k, -1, m**n).sum(axis=(0, 2))  # P[x_i = a, y]
@@ -299,15 +303,6 @@ def inferential_loss(
             conditional = split if bag is None else split * bag
             worst = max(worst, _largest_shift(conditional.reshape(k, *[m] * n), orders, chances))
     return Bound.exact(worst, unit="nats", sources=(MEEHAN.at("Definition A.1" if group is None else "Theorem 4.1"),))
-
-
-def _all_reports(channel: Channel, n: int) -> Floats:
-    """Return P[y|x] of n people who report independently, shape (k**n, m**n)."""
-    matrix: Floats = channel.matrix.astype(np.float64)
-    total: Floats = np.ones((1, 1))
-    for _ in range(n):
-        total = np.kron(total, matrix).astype(np.float64)
-    return total
 
 
 def _largest_shift(table: Floats, orders: Integers, chances: Floats) -> float:

@@ -277,7 +277,7 @@ class Lists(Sample):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class People(Sample):
+class PeopleScores(Sample):
     """A score matrix of all pairs of people, shape (n, n); a part takes some people's rows and columns."""
 
     scores: Floats = field(repr=False)
@@ -294,11 +294,11 @@ class People(Sample):
         for people in np.array_split(rng.permutation(self.n), count):
             yield self._of(people).whole()
 
-    def smaller(self, n: int, rng: np.random.Generator) -> People:
+    def smaller(self, n: int, rng: np.random.Generator) -> PeopleScores:
         return self._of(rng.choice(self.n, n, replace=False, shuffle=False))
 
-    def _of(self, people: npt.NDArray[np.int64]) -> People:
-        return People(scores=self.scores[np.ix_(people, people)])
+    def _of(self, people: npt.NDArray[np.int64]) -> PeopleScores:
+        return PeopleScores(scores=self.scores[np.ix_(people, people)])
 
 
 def from_lists(
@@ -309,13 +309,13 @@ def from_lists(
     return Lists(genuine=np.sort(spread(ours, resolution, rng)), impostor=np.sort(spread(others, resolution, rng)))
 
 
-def from_square(scores: npt.ArrayLike, resolution: float | None, rng: np.random.Generator) -> People:
+def from_square(scores: npt.ArrayLike, resolution: float | None, rng: np.random.Generator) -> PeopleScores:
     """Return the sample from a score matrix; `spread` treats discrete scores of step `resolution`."""
     array = np.asarray(scores)
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         _checks.reject("scores", "a square matrix", f"<shape {array.shape}>")
     flat = spread(scores_of("scores", array.reshape(-1)), resolution, rng)
-    return People(scores=flat.reshape(array.shape))
+    return PeopleScores(scores=flat.reshape(array.shape))
 
 
 def spread(scores: Floats, resolution: float | None, rng: np.random.Generator) -> Floats:

@@ -60,7 +60,13 @@ def sorted_divergence(genuine: Floats, impostor: Floats, k: int) -> float:
     if genuine.size <= k or impostor.size < k:
         rule = f"more than k={k} genuine scores and at least as many impostor scores"
         _checks.reject("genuine, impostor", rule, f"<{genuine.size} and {impostor.size} scores>")
-    among = _distances_within(genuine, k)
+    among = np.full(genuine.size, np.inf)
+    for before in range(k + 1):
+        # the window from position i - before to i - before + k
+        width = genuine.size - k
+        inside = slice(before, before + width)
+        reach = np.maximum(genuine[inside] - genuine[:width], genuine[k:] - genuine[inside])
+        np.minimum(among[inside], reach, out=among[inside])
     across = _distances_to(genuine, impostor, k)
     zeros = np.count_nonzero(among == 0), np.count_nonzero(across == 0)
     if any(zeros):
@@ -74,18 +80,6 @@ def sorted_divergence(genuine: Floats, impostor: Floats, k: int) -> float:
         for start in range(0, genuine.size, _BLOCK)
     )
     return total / genuine.size + float(np.log2(impostor.size / (genuine.size - 1)))
-
-
-def _distances_within(points: Floats, k: int) -> Floats:
-    """Return each point's distance to the k-th nearest other point, from windows of k + 1 consecutive points."""
-    nearest = np.full(points.size, np.inf)
-    for before in range(k + 1):
-        # the window from position i - before to i - before + k
-        width = points.size - k
-        inside = slice(before, before + width)
-        reach = np.maximum(points[inside] - points[:width], points[k:] - points[inside])
-        np.minimum(nearest[inside], reach, out=nearest[inside])
-    return nearest
 
 
 def _distances_to(points: Floats, others: Floats, k: int) -> Floats:

@@ -1,11 +1,12 @@
 """Certified bounds on the probability of a right guess for mechanisms other than randomized response.
 
-Upper bound: the smallest that applies of three. (1) For one unshuffled report. (2) If each report supports a set of
+Upper bound: the smallest that applies of four. (1) For one unshuffled report. (2) If each report supports a set of
 values: for an adversary who also sees which reports of known people are truthful. (3) Else, or for sums: from central
-DP. Lower bound: the success of an uninformed adversary, if each dummy supports a fixed number of values. Other priors
-and gains use the bounds for one unshuffled report and from central DP.
+DP. (4) If the mechanism has a matrix: from the counts of the reports (`shuffled`). Lower bound: from these counts, or
+the success of an uninformed adversary, if each dummy supports a fixed number of values. Other priors and gains use all
+but the second.
 
-Source: docs/theory/guessing.md, Theorems 10 to 12; K. Joag-Dev, F. Proschan 1983.
+Source: docs/theory/guessing.md, Theorems 10 to 12, 14 to 16; K. Joag-Dev, F. Proschan 1983.
 """
 
 from __future__ import annotations
@@ -19,18 +20,22 @@ import numpy as np
 from hushuffle import _checks
 from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.adversaries import Guesser, Strong
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation
 from hushuffle.model.bound import Kind
-from hushuffle.model.citation import BLANKET, BRAUN
+from hushuffle.model.citation import BLANKET, BRAUN, QIF
 from hushuffle.model.prior import Prior
 from hushuffle.numerics import binomial
 from hushuffle.questions.qif.blanket import bins
 from hushuffle.questions.qif.gain import Numbers, Table, distribution, posterior_vulnerability, prior_vulnerability
+from hushuffle.questions.qif.knowledge import against, known_others
+from hushuffle.questions.qif.shuffled import Release
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.randomizers import Support
+    from hushuffle.model import Histogram
 
 NEGATIVE: Final = Citation(
     key="joagdev1983",
@@ -51,13 +56,17 @@ _NEGLIGIBLE: Final = 1e-6
 _ROUNDING: Final = 2.0**-40
 
 
-def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
-    """Return bounds on the success of an adversary who knows `known` people (`composition`: their values are given)."""
+def guess_bound(protocol: Protocol, *, known: int, composition: Histogram | None) -> Bound:
+    """Return bounds on the success of an adversary who knows `known` people, with values `composition` if given."""
     law, k = protocol.randomizer.law(), protocol.randomizer.inputs
     # Naming a value among k is naming a person among k people with different values.
     success, attained = law.bayes(Prior.of(k))
     if protocol.reveals is Reveals.SENDERS and attained:
         return Bound.exact(float(success), unit="probability", sources=(BRAUN,))
+    release, uniform = Release.of(protocol), np.full(k, 1 / k)
+    ends = release.ends(uniform, np.eye(k), shares=uniform, known=(known, composition)) if release else None
+    if ends and ends[0] == ends[1]:
+        return Bound.exact(min(1.0, max(1 / k, ends[0])), unit="probability", sources=(QIF.at("Definition 2"),))
     upper, lower, sources = float(success), 1 / k, [BRAUN]
     # Other shufflers reveal at most the unshuffled reports; sums reveal at most how often each report occurs.
     if protocol.reveals in (Reveals.MULTISET, Reveals.SUMS):
@@ -67,10 +76,13 @@ def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
             upper = min(upper, _central(protocol))
         if support is not None:
             upper = min(upper, _supporting(protocol, support, known))
-        if support is not None and support.disjoint and (known == 0 or not composition):
+        if support is not None and support.disjoint and (known == 0 or composition is None):
             lower = max(lower, _nobody_known(protocol, support))
             sources.append(NEGATIVE)
     upper = min(1.0, upper * (1 + _ROUNDING))
+    if ends:
+        lower, upper = max(lower, ends[0]), min(upper, ends[1])
+        sources.append(QIF.at("Definition 2"))
     kind: Kind = "bracket" if lower > 1 / k else "upper"
     return Bound(lower=min(lower, upper), upper=upper, kind=kind, unit="probability", sources=tuple(sources))
 
@@ -89,33 +101,37 @@ def _central(protocol: Protocol) -> float:
     return best / k
 
 
-def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers) -> Bound:
-    """Return an upper bound on an adversary's expected gain from a guess of one value, for a given prior.
+def gain_vulnerability(
+    protocol: Protocol, *, gain: Table, frequencies: Numbers, adversary: Guesser | None = None
+) -> Bound:
+    """Return an adversary's expected gain from a guess of one value, for a given prior.
 
-    The bound holds for any knowledge of the other values. It is exact without a shuffler. Otherwise it is the smaller
-    of the bounds from one unshuffled report and from the central guarantee. The lower bound is the prior gain.
+    It is exact (relative error below 1e-12) without a shuffler, and for few histograms of reports if `adversary` knows
+    no value. Otherwise it is a certified bracket behind `UniformShuffle` and `Scrambler` for mechanisms with a matrix,
+    and an upper bound for other shufflers and mechanisms.
 
     Args:
         protocol: the collection, with any mechanism.
         gain: gain of guess w when the value is x, shape (guesses, k): `identity_gain(k)`, `tries_gain`,
             `distance_gain`, or other numbers.
         frequencies: the adversary's prior probability of each value, shape (k,), sum 1.
+        adversary: what it knows about the others (default: `Strong()`, the worst case over all other values). Values
+            that it does not know have the prior `frequencies`, independently.
 
     Raises:
         InvalidInputError: `frequencies` is not a distribution over the k values, or a shape does not fit.
         UnsupportedProtocolError: the mechanism has no explicit matrix and no central guarantee.
 
-    Source: docs/theory/guessing.md, Theorem 12.
+    Source: docs/theory/guessing.md, Theorems 12, 14 to 16.
 
     >>> import hushuffle as hs
-    >>> survey = hs.Protocol(
-    ...     randomizer=hs.MatrixRandomizer([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]]),
-    ...     shuffler=hs.UniformShuffle(),
-    ...     n=10_000,
-    ... )
+    >>> channel = hs.MatrixRandomizer([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
+    >>> survey = hs.Protocol(randomizer=channel, shuffler=hs.UniformShuffle(), n=500)
     >>> near = [[1, 0.5, 0], [0.5, 1, 0.5], [0, 0.5, 1]]
-    >>> print(hs.qif.gain_vulnerability(survey, gain=near, frequencies=[0.2, 0.5, 0.3]))
-    at most 0.7546 gain (upper bound)
+    >>> print(hs.qif.gain_vulnerability(survey, gain=near, frequencies=[0.3, 0.3, 0.4], adversary=hs.Uninformed()))
+    0.6500 gain (exact)
+    >>> print(hs.qif.gain_vulnerability(survey, gain=near, frequencies=[0.3, 0.3, 0.4]))
+    0.6500 to 0.6501 gain (certified bracket)
     """
     _checks.of_type("protocol", protocol, Protocol)
     prior = distribution(frequencies, name="frequencies")
@@ -124,6 +140,8 @@ def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers)
     before = float(prior_vulnerability(prior, gain))
     table = np.array(gain, dtype=np.float64)
     least, most = float(table.min()), float(table.max())
+    honest, guesser = against(protocol, Strong() if adversary is None else adversary)
+    others_known = known_others(honest, guesser)
     ends: list[float] = []
     refusal: UnsupportedProtocolError | None = None
     try:
@@ -134,6 +152,10 @@ def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers)
         if refusal is not None:
             raise refusal
         return Bound.exact(ends[0], unit="gain", sources=(BRAUN,))
+    shares, release = prior.astype(np.float64), Release.of(honest)
+    counted = release.ends(shares, table, shares=shares, known=others_known) if release else (-math.inf, math.inf)
+    if counted[0] == counted[1]:
+        return Bound.exact(max(before, counted[0]), unit="gain", sources=(QIF.at("Definition 2"),))
     try:
         curve, spread = privacy_curve(protocol), (most - least) * (1 - float(prior.max()))
         ends += [least + math.exp(e) * (before - least) + spread * curve.upper(e) for e in _TRIED]
@@ -141,8 +163,10 @@ def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers)
         if refusal is not None:
             raise
     slack = _ROUNDING * max(abs(least), abs(most))
-    upper = max(before, min(most, min(ends) + slack))
-    return Bound(lower=before, upper=upper, kind="upper", unit="gain", sources=(BRAUN, BLANKET))
+    upper = max(before, min(most, min(ends) + slack, counted[1]))
+    lower = min(upper, max(before, counted[0]))
+    kind: Kind = "bracket" if counted[0] > -math.inf else "upper"
+    return Bound(lower=lower, upper=upper, kind=kind, unit="gain", sources=(BRAUN, BLANKET, QIF.at("Definition 2")))
 
 
 def _supporting(protocol: Protocol, support: Support, revealed: int) -> float:

@@ -48,7 +48,8 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     k = 3, by 12 % and 16 % with k = 5, by 2 % and 3 % with k = 20, and by a factor 3.3 for large given histograms of
     several values. The computation takes a few seconds at most, up to n = 10**9. Dummies are uniform reports; if their
     number is random, V is the mean over it. For other mechanisms than randomized response V is exact without a
-    shuffler; with one it is a certified bracket if reports are sets (`SubsetSelection`), otherwise an upper bound.
+    shuffler; with one it is exact for few histograms of reports and the uninformed adversary, else a certified bracket
+    if the mechanism has a matrix or reports are sets (`SubsetSelection`), otherwise an upper bound.
 
     Args:
         protocol: the collection.
@@ -82,7 +83,7 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
         return _drawn(protocol, protocol.shuffler.dummy_law, guesser)
     if protocol.randomizer.law().symmetric is None:
         m, composition = known_others(protocol, guesser)
-        return guess_bound(protocol, known=m, composition=composition is not None)
+        return guess_bound(protocol, known=m, composition=composition)
     background = knowledge(protocol, guesser)
     if protocol.reveals is Reveals.SENDERS:
         return Bound.exact(float(background.law.truth), unit=_UNIT, sources=(QIF.at("Proposition 15"),))
@@ -128,7 +129,14 @@ def over_dummies(
 def _drawn(protocol: Protocol, law: DummyLaw, guesser: Guesser) -> Bound:
     witness = vulnerability(protocol.with_dummies(law.middle), adversary=guesser).witness
     if witness is None:
-        return over_dummies(protocol, lambda given: vulnerability(given, adversary=guesser))
+        m, composition = known_others(protocol, guesser)
+        # The worst values of known people may differ between numbers of dummies; the mean over values does not.
+        worst = m > 0 and composition is None
+        return over_dummies(
+            protocol,
+            lambda given: vulnerability(given, adversary=guesser),
+            least=vulnerability if worst else None,
+        )
     counts = np.zeros(protocol.randomizer.inputs, dtype=np.int64)
     counts[: len(witness.others)] = witness.others
     informed = Informed(m=int(counts.sum()), known=Histogram(counts=counts))

@@ -24,6 +24,7 @@ from hushuffle.questions.qif.gain import identity_gain
 from hushuffle.questions.qif.guessing import over_dummies, vulnerability
 from hushuffle.questions.qif.knowledge import QUESTION, symmetric_law
 from hushuffle.questions.qif.mixture import ENTRIES_LIMIT, Mixture, two_values
+from hushuffle.questions.qif.shuffled import Crowd
 from hushuffle.randomness import Randomness, secure
 
 if TYPE_CHECKING:
@@ -70,10 +71,10 @@ def iid_vulnerability(
 
     The result V is exact (relative error below 1e-12) for two values, for equal frequencies, without a shuffler, and
     up to `ENTRIES_LIMIT` (n up to about 20,000 for k = 3, 200 for k = 4, 70 for k = 5, 13 for k = 10). Otherwise it is
-    a certified bracket: tight if one value is clearly the most frequent, some 10 % of V - 1/k or wider if several are.
+    a certified bracket: tight if one value is clearly the most frequent, else up to 60 % of V - 1/k wide.
     With `samples` it is an estimate from this number of simulated releases, with the interval of Maurer and Pontil cut
     to the bracket. It takes milliseconds, or seconds at 1,000 values. For other mechanisms than randomized response,
-    and for unequal frequencies of more than two values with dummies, it is an upper bound (`gain_vulnerability`).
+    and for unequal frequencies of more than two values with dummies, it is as `gain_vulnerability` describes.
 
     Args:
         protocol: the collection; dummies are uniform reports.
@@ -132,16 +133,17 @@ def _of_mixture(mixture: Mixture, drawn: int, level: float, rng: Randomness | No
     """Return the probability of a right guess for unequal frequencies of more than two values, without dummies."""
     if mixture.entries <= ENTRIES_LIMIT:
         return _exact(mixture.expected_best())
-    lower, upper = mixture_ends.lower_end(mixture), mixture_ends.upper_end(mixture)
+    crowd = Crowd(mixture=mixture, given=0.0)
+    lower, upper = crowd.lower(), min(1.0, crowd.upper(), mixture_ends.upper_end(mixture))
     if drawn:
         return _estimate(mixture, (lower, upper), drawn, level, secure() if rng is None else rng)
     return Bound(lower=min(lower, upper), upper=upper, kind="bracket", unit=_UNIT, sources=(QIF.at("Definition 2"),))
 
 
 def _at_most(protocol: Protocol, shares: Floats) -> Bound:
-    """Return the upper bound that holds for any mechanism and any values of other people."""
+    """Return the bounds that hold for any mechanism."""
     _check_size(shares.size)
-    bound = gain_vulnerability(protocol, gain=identity_gain(shares.size), frequencies=shares)
+    bound = gain_vulnerability(protocol, gain=identity_gain(shares.size), frequencies=shares, adversary=Uninformed())
     return replace(bound, unit=_UNIT)
 
 

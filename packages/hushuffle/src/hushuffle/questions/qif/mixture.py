@@ -7,13 +7,9 @@ target's value is the mean of the posteriors from the single reports,
 
 and the vulnerability is E max_x Z_x. E Z_x = f_x.
 
-Certified bounds on E max_x Z_x for mixtures with too many histograms to enumerate.
+Certified upper bounds on E max_x Z_x for mixtures with too many histograms to enumerate; `shuffled` has more.
 
 Let 1 be the most frequent value and Y_x = Z_x - Z_1, a sum of n independent steps of known distribution.
-
-Lower bound: the larger of f_1 (guess without the release), an adversary that distinguishes only some reports
-(data processing), and one that guesses 1 or x: E max(Z_1, Z_x) = (f_1 + f_x + E|Y_x|)/2 with
-E|Y| >= E[Y**2]**1.5 / E[Y**4]**0.5 (Hoelder).
 
 Upper bound: f_1 + E max_x [Y_x]_+, by the smallest of
 - sum_x min(E[Y_x]_+ <= (E Y_x + E[Y_x**2]**0.5)/2, E e**(s Y_x)/(e s)): [y]_+ <= e**(s y)/(e s);
@@ -23,7 +19,6 @@ and of ln(sum_x E e**(s Z_x))/s, and of the value for the target's unshuffled re
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
@@ -37,37 +32,14 @@ from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from hushuffle.mechanisms.randomizers import Symmetric
 
 ROUNDING: Final = 1e-11
 """Relative error allowed in all bounds, which are widened by it."""
 
-_ENTRIES: Final = 1_500_000
 _FARTHEST: Final = 400.0  # steps are at most 1, and e**400 is a float
-
-
-def lower_end(mixture: Mixture) -> float:
-    """Return a lower bound on the vulnerability E max_x Z_x of a mixture, rounded down.
-
-    >>> import numpy as np
-    >>> from fractions import Fraction
-    >>> from hushuffle.questions.qif.mixture import Mixture
-    >>> from hushuffle.mechanisms.randomizers import Symmetric
-    >>> law = Symmetric(k=3, truth=Fraction(1, 2), lie=Fraction(1, 4))
-    >>> mixture = Mixture.of(law, 100, np.array([0.4, 0.3, 0.3]))
-    >>> lower_end(mixture) <= mixture.expected_best() <= upper_end(mixture)
-    True
-    """
-    first = int(np.argmax(mixture.frequencies))
-    singles = mixture.affordable_singles(_ENTRIES)
-    expected = mixture.merged(singles).expected_best() if singles else 0.0
-    mean, second, fourth = _moments(mixture, first)
-    spread = np.where(fourth > 0, second**1.5 / np.sqrt(np.where(fourth > 0, fourth, 1.0)), 0.0)
-    size = np.maximum(np.abs(mean), spread)
-    pairs = mixture.frequencies[first] + (mean + size) / 2
-    return max(float(mixture.frequencies[first]), expected, float(pairs.max())) * (1 - ROUNDING)
 
 
 def upper_end(mixture: Mixture) -> float:
@@ -76,7 +48,7 @@ def upper_end(mixture: Mixture) -> float:
     base = float(mixture.frequencies[first])
     if base == 1.0:
         return 1.0
-    mean, second, _ = _moments(mixture, first)
+    mean, second = _moments(mixture, first)
     spread = np.delete((mean + np.sqrt(second)) / 2, first)
     steps = _differences(mixture, first)
     jensen = _smallest(mixture, lambda s: float(logsumexp(_log_moments(mixture, steps, s))) / s)[0]
@@ -118,15 +90,11 @@ def _log_moments(mixture: Mixture, steps: Floats, s: float) -> Floats:
     return np.asarray(mixture.n * np.log1p(np.maximum(mean, -1 + EPS)))
 
 
-def _moments(mixture: Mixture, first: int) -> tuple[Floats, Floats, Floats]:
-    n, steps = mixture.n, _differences(mixture, first)
+def _moments(mixture: Mixture, first: int) -> tuple[Floats, Floats]:
+    """Return E Y_x and E Y_x**2."""
+    steps = _differences(mixture, first)
     mean = mixture.frequencies - mixture.frequencies[first]
-    centred = steps - mean[:, None]
-    two, three, four = ((centred**power) @ mixture.reports for power in (2, 3, 4))
-    variance, skew = two / n, three / n**2
-    tail = 3 * variance**2 + (four - 3 * two**2) / n**3
-    second = mean**2 + variance
-    return mean, second, np.maximum(mean**4 + 6 * mean**2 * variance + 4 * mean * skew + tail, second**2)
+    return mean, mean**2 + (steps - mean[:, None]) ** 2 @ mixture.reports / mixture.n
 
 
 def _smallest(mixture: Mixture, bound: Callable[[float], float]) -> tuple[float, float]:
@@ -151,12 +119,16 @@ _NEGLIGIBLE: Final = 1e-27  # of a histogram, of a few million
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mixture:
-    """`n` independent reports of distribution `reports`, shape (outputs,), and posteriors, shape (values, outputs)."""
+    """`n` independent reports of distribution `reports`, shape (outputs,), and posteriors, shape (values, outputs).
+
+    Each end of a count's window has a probability of at most e**log_tail / outputs.
+    """
 
     n: int
     frequencies: Floats
     reports: Floats
     posteriors: Floats
+    log_tail: float = _LOG_TAIL
 
     @classmethod
     def of(cls, law: Symmetric, n: int, frequencies: Floats) -> Self:
@@ -171,16 +143,6 @@ class Mixture:
         """The vulnerability if the target's report is known to the adversary: E max_x w[x, report]."""
         return float(self.posteriors.max(axis=0) @ self.reports)
 
-    def merged(self, singles: Sequence[int]) -> Self:
-        """Return the mixture of an adversary that distinguishes only the reports in `singles` from the rest."""
-        rest = np.setdiff1d(np.arange(self.reports.size), singles)
-        values = [*singles, int(rest[np.argmax(self.frequencies[rest])])]
-        joint = self.posteriors[values] * self.reports
-        grouped = np.column_stack([joint[:, list(singles)], joint[:, rest].sum(axis=1)])
-        reports = np.append(self.reports[list(singles)], self.reports[rest].sum())
-        frequencies = self.frequencies[values]
-        return type(self)(n=self.n, frequencies=frequencies, reports=reports, posteriors=grouped / reports)
-
     @property
     def entries(self) -> float:
         """Upper bound on the number of counts that `expected_best` evaluates: relevant histograms times values."""
@@ -190,7 +152,7 @@ class Mixture:
 
     def _windows(self) -> list[tuple[int, int]]:
         """Return the range of every count but the largest one's, the reports in ascending order of probability."""
-        tail = _LOG_TAIL - math.log(self.reports.size)
+        tail = self.log_tail - math.log(self.reports.size)
         return [binomial.window(self.n, float(chance), tail) for chance in np.sort(self.reports)[:-1]]
 
     def expected_best(self) -> float:
@@ -209,16 +171,6 @@ class Mixture:
             counts = np.column_stack([counts[parent], count])[retained]
         means = np.column_stack([counts, left]) @ (self.posteriors[:, order] / self.n).T
         return min(1.0, float(mass @ means.max(axis=1)))
-
-    def affordable_singles(self, limit: float) -> list[int]:
-        """Return the reports that best reveal their values, as many as `limit` on `entries` allows."""
-        order = np.argsort(-self.posteriors.max(axis=0) * self.reports, kind="stable")
-        chosen: list[int] = []
-        for report in itertools.islice(order.tolist(), self.reports.size - 1):
-            if self.merged([*chosen, report]).entries > limit:
-                break
-            chosen.append(report)
-        return chosen
 
 
 def two_values(law: Symmetric, n: int, frequencies: Floats, dummies: int) -> float:

@@ -1,0 +1,206 @@
+"""Upper bound on delta in small crowds: pools of common reports in sequence, called slices.
+
+The module `pooled` reveals everything if its pool is empty, so its pool holds some 20 reports, which then hide nothing.
+Here slices P_1, ..., P_J of reports are set apart. Together they take less of each report than every other person and
+dummy does. The adversary is given the first slice that holds another report. This slice often holds only one report,
+and all reports outside it hide the target. With T_j = |P_1| + ... + |P_j|, R other reports and
+M_j ~ Bin(R, |P_j|/(1 - T_(j-1))),
+
+    delta(eps) <= sum over j of (1 - T_(j-1))**R E_{M_j >= 1} max (1/N) E [sum of N scores]_+
+                  + (1 - T_J)**R delta_0(eps) ,    N = R + 1 - M_j.
+
+Scores are those of `pooled`, with the distribution of a report outside the first j slices. The slices depend on the
+target's pair of values and on epsilon. They first take reports that two values of the target give alike, up to
+e**epsilon.
+
+Source: docs/theory/pool.md, Theorem 9.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from hushuffle.curves.laws.kinds import Places, gain, local, parts
+from hushuffle.curves.laws.mixed_sums import MixedSums
+from hushuffle.curves.laws.pooled import MOST, Pooled, Spots, rounded, wanted
+from hushuffle.mechanisms.randomizers import ValueLaws
+from hushuffle.numerics.binomial import Floats
+
+ROOM: Final = 200.0
+"""Expected number of reports from the privacy blanket from which one pool is as good: within 0.3 % of epsilon."""
+
+_BINS: Final = (-1.5, -0.5, 0.3, 1.0, 1.7, 2.5, 4.0, 7.0, 12.0, 25.0)
+"""Boundaries of the bins of the number of reports in a slice, in standard deviations from its mean."""
+
+_NEGATIVE: Final = 0.4
+"""Weight of a negative score relative to a positive one: tilting makes negative scores matter less."""
+
+_LEAST: Final = 0.01
+"""Part of all probabilities that counts as a score, so that scores have small relative rounding errors."""
+
+_LEVELS: Final = 100
+"""Number of levels to which slices are filled."""
+
+_TRACE: Final = 1e-5
+"""Part of delta that one bin of a slice may add without further evaluation."""
+
+_CELLS: Final = 1 << 20
+"""Largest number of pairs, times types of people, times classes, for which slices are evaluated."""
+
+_ROWS: Final = 8
+"""Largest number of values of all groups together for which slices are evaluated if there are several groups."""
+
+_TOGETHER: Final = 1 << 17
+"""Approximate number of the same cells that are evaluated together."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Slices:
+    """The first j slices together have probability `masses[j - 1]`; `spots[j - 1]` has the sizes of slice j.
+
+    `floors[j - 1]` has logarithms of bounds on E[sum of N scores]_+ that are negligible, shape (bins,).
+    """
+
+    masses: tuple[float, ...]
+    spots: tuple[Spots, ...]
+    floors: tuple[Floats, ...]
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def of(cls, sizes: tuple[int, ...], most: float, level: float) -> Slices:
+        """Return slices with total probability at most `most` that are all empty with probability of about `level`.
+
+        `sizes` are the numbers of other reports of each group.
+
+        >>> [round(99 * mass, 1) for mass in Slices.of((99,), 0.5, 1e-6).masses]
+        [1.0, 2.2, 4.2, 7.7, 13.6, 19.8]
+        """
+        total = sum(sizes)
+        goal, reports, masses = min(wanted(level, total), most), 1.0, []
+        while reports / total < goal * (1 - 1e-3):
+            masses.append(reports / total)
+            reports = 1.5 * reports + 0.6
+        before, masses = [0.0, *masses], [*masses, goal]
+        spots = [Spots.of(sizes, (mass - last) / (1 - last), _BINS) for mass, last in zip(masses, before, strict=True)]
+        reached = np.cumprod([1.0, *(each.empty for each in spots[:-1])]).tolist()
+        floors = [
+            np.log(max(_TRACE * level, 1e-300) / np.maximum(part * each.weights, 1e-300) * each.totals)
+            for part, each in zip(reached, spots, strict=True)
+        ]
+        return cls(masses=tuple(masses), spots=tuple(spots), floors=tuple(floors))
+
+    def total(self, bounds: Sequence[Floats], local: float) -> float:
+        """Return the bound on delta from logarithms of bounds on E[sum of N scores]_+ for each slice and bin.
+
+        If all slices are empty, the term is `local`, the divergence of one unshuffled report.
+        """
+        value = local
+        for spots, bound in zip(reversed(self.spots), reversed(bounds), strict=True):
+            value = spots.mean(bound - np.log(spots.totals), local, empty=value)
+        return value
+
+
+def upper(pool: Pooled, places: Places, epsilon: float, level: float) -> float:
+    """Return an upper bound on delta for the target's pairs of values `places`, likely worst pairs first.
+
+    `level` is the approximate delta for which slices are chosen. The result is infinite if there are too many pairs.
+    """
+    law = pool.laws[0]
+    if law.rows.size * len(places) > _CELLS or (len(pool.sizes) > 1 and len(law.rows) > _ROWS):
+        return math.inf
+    slices = Slices.of(pool.sizes, MOST * law.weight * (1 - 1e-9), level)
+    ends = [np.minimum(local(near, far, epsilon), 1.0) for _, near, far in parts(pool.laws, places)]
+    alone = dict(zip(places, np.concatenate(ends).tolist(), strict=True))
+    if math.exp(pool.others * math.log1p(-slices.masses[-1])) * max(alone.values()) > level:
+        return math.inf
+    ordered = tuple(dict.fromkeys([*(place for place in reversed(pool.ahead) if place in alone), *places]))
+    worst = ordered[0]
+    value, tilts = _close(pool, worst, epsilon, slices, alone[worst])
+    step = max(1, _TOGETHER // law.rows.size)
+    for start in range(1, len(ordered), step):
+        part = ordered[start : start + step]
+        for place, coarse in zip(part, _coarse(pool, part, epsilon, slices, tilts), strict=True):
+            if not coarse or slices.total(coarse, alone[place]) > value:
+                close, _ = _close(pool, place, epsilon, slices, alone[place])
+                value, worst = (close, place) if close > value else (value, worst)
+    pool.ahead.extend({worst} - {*pool.ahead})
+    return min(value * (1 + 1e-9), 1.0)
+
+
+def _close(
+    pool: Pooled, place: tuple[int, int], epsilon: float, slices: Slices, alone: float
+) -> tuple[float, list[float]]:
+    """Return the bound for one pair, and the tilt of each slice; `alone` is the divergence of an unshuffled report."""
+    sums = _sums(pool, place, epsilon, slices)
+    bounds = [each.raised(floor) for each, floor in zip(sums, slices.floors, strict=True)]
+    return slices.total(bounds, alone), [each.best for each in sums]
+
+
+def _coarse(
+    pool: Pooled, places: Places, epsilon: float, slices: Slices, tilts: list[float]
+) -> Iterator[tuple[Floats, ...]]:
+    """Yield coarse bounds for each pair with these tilts; nothing if there are several groups."""
+    if len(pool.sizes) > 1:
+        yield from [()] * len(places)
+        return
+    sums = [_sums(pool, place, epsilon, slices) for place in places]
+    starts = np.cumsum([0, *(each[0].groups[0].starts.size for each in sums[:-1])])
+    bounds = []
+    for each, tilt in zip(zip(*sums, strict=True), tilts, strict=True):
+        joint = replace(each[0], groups=(each[0].groups[0].joined(*(other.groups[0] for other in each[1:])),))
+        bounds.append(np.maximum.reduceat(joint.coarse(tilt), starts, axis=0))
+    yield from zip(*bounds, strict=True)
+
+
+def _sums(pool: Pooled, place: tuple[int, int], epsilon: float, slices: Slices) -> list[MixedSums]:
+    """Return the sums of scores of one pair, for each slice."""
+    shares = filled(pool.laws[place[0]], place[1], epsilon, slices.masses)
+    return [
+        MixedSums(
+            groups=pool.outside(place, share), epsilon=epsilon, counts=spots.counts, shares=spots.shares, every=True
+        )
+        for share, spots in zip(zip(*shares, strict=True), slices.spots, strict=True)
+    ]
+
+
+def filled(law: ValueLaws, pair: int, epsilon: float, masses: Sequence[float]) -> list[Floats]:
+    """Return what the first j slices together take of each class, j = 1, 2, ..., shape (slices, classes).
+
+    The result has one array for `law`, and one for `law.also`. The slices fill the common distribution like water, up
+    to a share MOST, from the classes with the smallest scores. The share of a report depends only on the pair's and
+    the common probabilities of this report, so it is valid for every value of a type.
+    """
+    common, score = law.weight * law.blanket, _scores(law, pair, epsilon)
+    there = common > 0
+    depths = np.geomspace(score[there].min() / 2, score[there].max() / (1 - MOST) * 2, _LEVELS)
+    levels = np.append(0.0, _share(depths[:, None], score) @ common)
+    place = np.clip(np.searchsorted(levels, masses), 1, _LEVELS)
+    low, high = np.append(0.0, depths)[place - 1, None], depths[place - 1, None]
+    part = ((masses - levels[place - 1]) / (levels[place] - levels[place - 1]))[:, None]
+    shares = []
+    for each in (law, law.also) if law.also else (law,):
+        score = _scores(each, pair, epsilon)
+        first, last = _share(low, score), _share(high, score)
+        shares.append(each.weight * each.blanket * (first + part * (last - first)))
+    return shares
+
+
+def _scores(law: ValueLaws, pair: int, epsilon: float) -> Floats:
+    """Return |score| of each class relative to the common distribution, rounded; infinite without common reports."""
+    a, b = law.pairs[pair]
+    value, size = gain(law.rows[a], law.rows[b], epsilon)
+    common = law.weight * law.blanket
+    there = common > 0
+    score = np.where(value < 0, -_NEGATIVE * value, value) + _LEAST * (size + common)
+    return rounded(np.where(there, score / np.where(there, common, 1.0), np.inf))
+
+
+def _share(depth: Floats, score: Floats) -> Floats:
+    """Return the share of the common distribution that is filled in classes with these scores."""
+    return np.clip(1 - score / np.maximum(depth, 1e-300), 0.0, MOST)

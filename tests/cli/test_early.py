@@ -59,7 +59,7 @@ def test_an_output_that_cannot_be_written_is_noticed_before_the_work(
     monkeypatch.setattr("hushuffle.collection.estimate.tally_columns", never)
     monkeypatch.setattr("hushuffle.collection.collect.prepare", never)
     monkeypatch.setattr("hushuffle.tables.inspection.inspect_table", never)
-    monkeypatch.setattr("hushuffle_papers.reproduce", never)
+    monkeypatch.setattr("hushuffle_papers.registry.reproduce", never)
     capsys.readouterr()
     for arguments, message in (
         (["assess", "survey.toml", "--out", "file/x"], "file/x is no folder: "),

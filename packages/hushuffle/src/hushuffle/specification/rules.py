@@ -230,7 +230,7 @@ def _targets(raw: Mapping[str, Any]) -> Iterator[Problem]:
 def _size(population: Mapping[str, Any]) -> int | None:
     """Return the number of categories; None if it depends on the data."""
     listed = _listed(population)
-    if population.get("kind") in ANSWERS:
+    if str(population.get("kind")) in ANSWERS:
         answer = answer_in(population)
         return None if answer is None or answer.labels is None else len(answer.labels)
     if listed is None:

@@ -79,7 +79,7 @@ class Slices:
         `sizes` are the numbers of other reports of each group.
 
         >>> [round(99 * mass, 1) for mass in Slices.of((99,), 0.5, 1e-6).masses]
-        [1.0, 2.2, 4.2, 7.7, 13.6, 19.8]
+        [1.0, 2.1, 3.8, 6.2, 9.9, 15.5, 19.8]
         """
         total = sum(sizes)
         goal, reports, masses = min(wanted(level, total), most), 1.0, []

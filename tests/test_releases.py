@@ -18,7 +18,7 @@ import hushuffle as hs
 from drawn_releases import binomial, draw, figures, response, too_much, unary, wrong
 from hushuffle.curves.laws import slices
 from hushuffle.curves.laws.kinds import Others
-from hushuffle.curves.laws.pooled import Pooled
+from hushuffle.curves.laws.pooled import MOST, Pooled
 from hushuffle.errors import HushuffleError
 from oracles import (
     dp_composition,
@@ -115,10 +115,12 @@ def test_slices_are_above_the_truth_in_five_hundred_releases() -> None:
         true = twin.Twin(twin.Question(((each,),))).delta(growth)[0]
         matrix = hs.MatrixRandomizer(channel=hs.Channel(matrix=[[float(chance) for chance in row] for row in rows]))
         pool = Pooled(laws=matrix.law().pairs(), people=Others.alike(n - 1), dummies=0)
-        goal = slices.MOST * pool.laws[0].weight / int(rng.integers(1, 3))
+        goal = MOST * pool.laws[0].weight / int(rng.integers(1, 3))
         level = max(math.exp(6 - goal * (n - 1)), (1 - goal) ** (n - 1))
         places = tuple((0, j) for j in range(len(pool.laws[0].pairs)))
-        alone = max(sum(max(p - growth * q, 0) for p, q in zip(*pair, strict=True)) for pair in permutations(rows, 2))
+        alone = max(
+            sum(max(p - growth * q, Fraction(0)) for p, q in zip(*pair, strict=True)) for pair in permutations(rows, 2)
+        )
         upper = slices.upper(pool, places, math.log(growth), level)
         assert float(true) <= upper + 1e-13
         better += upper < 0.95 * float(alone)

@@ -118,7 +118,7 @@ def test_slices_take_less_than_every_value_gives(seed: int) -> None:
     law, epsilon = screened_cases(seed)
     table = law.laws[0]
     common = table.weight * table.blanket
-    masses = [share * slices.MOST * table.weight for share in (1e-3, 0.1, 0.5, 0.9, 1 - 1e-9)]
+    masses = [share * pooled_laws.MOST * table.weight for share in (1e-3, 0.1, 0.5, 0.9, 1 - 1e-9)]
     for place in range(len(table.pairs)) if table.weight else ():
         (shares,) = slices.filled(table, place, epsilon, masses)
         for share, less, mass in zip(shares, [0 * common, *shares], masses, strict=False):

@@ -91,7 +91,7 @@ def test_targets_without_a_figure_are_not_known() -> None:
     ],
 )
 def test_a_target_that_no_adversary_tries_is_refused_before_the_work(targets: str, rest: str, key: str) -> None:
-    with pytest.raises(SpecificationError, match=f"{key}: must be left out without an adversary of kind"):
+    with pytest.raises(SpecificationError, match=f"{key}: is allowed only with an adversary of kind"):
         parse(f"{rest}\n{spec(targets=targets)}")
 
 

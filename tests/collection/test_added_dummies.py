@@ -156,7 +156,11 @@ def test_an_assessment_says_who_adds_dummies(place: Path, law: str, capsys: pyte
     [
         ("trusted = true", "", "must have either pure_epsilon or each"),
         (f"trusted = true, pure_epsilon = 1.0, {LAWS['binomial']}", "", "must have either pure_epsilon or each"),
-        ("trusted = true, pure_epsilon = 1.0, kept = 0.5", "", "shuffler.kept: must be left out beside pure_epsilon"),
+        (
+            "trusted = true, pure_epsilon = 1.0, kept = 0.5",
+            "",
+            "shuffler.kept: must be left out beside pure_epsilon",
+        ),
         ("pure_epsilon = 1.0", "", "shuffler.trusted"),
         ("trusted = false, pure_epsilon = 1.0", "", "shuffler.trusted"),
         (

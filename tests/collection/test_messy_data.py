@@ -128,7 +128,7 @@ def test_the_count_is_of_the_whole_file_also_where_it_is_read_in_parts(
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        ('categories = ["a", "b"]\nbins = [0, 1, 2]', "population.bins: must be left out beside categories"),
+        ('categories = ["a", "b"]\nbins = [0, 1, 2]', "population.bins: is not allowed together with categories"),
         ("", 'categories: must be given, got nothing. Alternatives are categories_file, bins, or kind = "number".'),
         (
             'categories_file = "no.txt"',

@@ -171,7 +171,7 @@ def test_keys_and_codes_are_made_and_never_overwritten(tmp_path: Path, capsys: p
         ('role = "target"\nname = "t"\nlisten = "a:1"\nkeys = "k"\ncertificate = "c"', "together with certificate_key"),
         (
             'role = "target"\nname = "t"\nlisten = "a:1"\nkeys = "k"\ngateway = "g"',
-            "must be left out except for a relay",
+            "is allowed only for a relay",
         ),
         ('role = "cook"\nname = "t"\nlisten = "a:1"', "role"),
     ],

@@ -174,7 +174,7 @@ def test_all_problems_at_once_with_their_keys() -> None:
         ),
         (
             TOP.replace('data = "people.csv"', 'data = "people.csv", n = 3') + FIRST,
-            "population.n: must be left out beside data, got 3.",
+            "population.n: is not allowed together with data, got 3.",
         ),
         (TOP.replace('"people.csv"', "3") + FIRST, "population.data: must be text, got 3."),
     ],

@@ -73,7 +73,10 @@ def test_bounds_must_stand_in_the_file() -> None:
         ),
         ("n = 9, k = 3, low = 0", 'population.low: must go with kind = "number", got 0. For example'),
         (f"n = 9, k = 3, {GRID}", "population: must have either k or categories, got both"),
-        (f'data = "a.csv", column = "x", bins = [0, 1, 2], {GRID}', "population.kind: must be left out beside bins"),
+        (
+            f'data = "a.csv", column = "x", bins = [0, 1, 2], {GRID}',
+            "population.kind: is not allowed together with bins",
+        ),
         (
             f'data = "a.csv", column = "x", missing = "none", {GRID}',
             'population.missing: must be "refuse" or "drop" for',

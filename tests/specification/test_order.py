@@ -171,15 +171,15 @@ def test_adversaries_that_do_not_fit(adversary: str, expected: str) -> None:
 def test_nearby_needs_numbers() -> None:
     asked = 'adversaries = [{ kind = "order", attack = { radius = 2 } }]'
     (problem,) = problems('alpha = 1, groups = { column = "town" }', asked)
-    assert problem.startswith("adversaries[0].attack.radius: must be left out unless groups are made from columns")
+    assert problem.startswith("adversaries[0].attack.radius: is allowed only if groups are made from columns")
 
 
 def test_only_released_values_vote_and_are_drawn() -> None:
     hashing = 'randomizer = { kind = "local-hashing", epsilon = 2 }\n'
     asked = 'adversaries = [{ kind = "order", attack = {} }]\nrun = { show_people = true }'
     attack, drawn = problems(f"alpha = 1, {PLACES}", asked, randomizer=hashing)
-    assert attack.startswith('adversaries[0].attack: must be left out unless [randomizer] kind = "randomized-response"')
-    assert drawn.startswith("run.show_people: must be false unless people have a place")
+    assert attack.startswith('adversaries[0].attack: is allowed only if [randomizer] kind = "randomized-response"')
+    assert drawn.startswith("run.show_people: must be false without randomized response and a Mallows")
     assert problems(f"alpha = 1, {PLACES}", "run = { show_people = true }") == []
 
 

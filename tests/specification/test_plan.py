@@ -172,7 +172,7 @@ def test_every_problem_at_once() -> None:
         ),
         (
             CLUSTERS + 'noise = { kind = "gaussian", radius = 1, scale = 2 }\n',
-            "query.noise: must be left out without private centroids, got a table.",
+            "query.noise: is allowed only with private centroids, got a table.",
         ),
         (
             CLUSTERS.replace("hidden", "private-centroids") + 'noise = { kind = "gausian", radius = 1, scale = 2 }\n',
@@ -249,7 +249,7 @@ def test_the_plan_of_the_guide_loads() -> None:
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        ("min_batch = 5\n", "traffic.min_batch: must be left out without scramblers, got 5. Set batch and dummies."),
+        ("min_batch = 5\n", "traffic.min_batch: is allowed only with scramblers, got 5. Set batch and dummies."),
         ("batch = 20\nmin_batch = 21\n", "traffic.min_batch: must be at most batch = 20, got 21."),
         ("batch = 20\nmin_batch = 0\n", "traffic.min_batch: must be greater than or equal to 1, got 0."),
         ("scramblers = 2\n", "traffic.scramblers: must be 1 without dummies and batch, got 2. Set batch and dummies."),

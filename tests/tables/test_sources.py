@@ -69,8 +69,8 @@ def test_nothing_there(tmp_path: Path, source: str, message: str) -> None:
         ('id,"ans,SECRET\n1,SECRET+,no\n2,SECRET,yes\n', "(number of columns: 2). Its first line must hold the names"),
         ("id;x\n1;SECRET\n", "its fields are not separated by commas."),
         ("x,y,x\nno,SECRET,no\n", "column 'x' occurs twice"),
-        ("x,name\nno,Smith, SECRET\n", "a row has more fields than the first line has names"),
-        ("x,y,z\nno,SECRET,no\nno,SECRET,no,no\n", "a row has more fields than the first line has names"),
+        ("x,name\nno,Smith, SECRET\n", "more than the "),
+        ("x,y,z\nno,SECRET,no\nno,SECRET,no,no\n", "more than the "),
         ('x\nno\n"SECRET\nno\n', "a quotation mark is never closed"),
         ("x\nno\nñSECRET\n".encode("latin1"), "people.csv is not UTF-8 text. Save it as UTF-8, for example: iconv"),
         ("x,y\nno,ñSECRET\n".encode("latin1"), "is not UTF-8 text"),
@@ -109,14 +109,26 @@ def test_a_found_file_is_called_by_its_name(tmp_path: Path) -> None:
     [
         (
             ["no,a,b", "no,a,b,c"],
-            "more fields than the first line has names: the row that begins in line 4 has 4 and 3.",
+            "the number of fields in the row that begins in line 4 is 4, more than the 3 names in the first line.",
         ),
-        (["no,a,b", "no,a"], "fewer fields than the first line has names: the row that begins in line 4 has 2 and 3."),
-        (["no,a,b", "no"], "fewer fields than the first line has names: the row that begins in line 4 has 1 and 3."),
-        (['no,"a\n\n",b', "no,a"], "the row that begins in line 6 has 2 and 3."),
+        (
+            ["no,a,b", "no,a"],
+            "the number of fields in the row that begins in line 4 is 2, less than the 3 names in the first line.",
+        ),
+        (
+            ["no,a,b", "no"],
+            "the number of fields in the row that begins in line 4 is 1, less than the 3 names in the first line.",
+        ),
+        (
+            ['no,"a\n\n",b', "no,a"],
+            "the number of fields in the row that begins in line 6 is 2, less than the 3 names in the first line.",
+        ),
         (['no,"a,b', "no,a,b"], "a quotation mark is never closed: the row that begins in line 3 does not end."),
         (['no,"a,b', 'no,"a",b', 'no,"a",b'], "line 3 "),
-        (["no,a,b", "", "no,a,b,c"], "the row that begins in line 5 has 4 and 3."),
+        (
+            ["no,a,b", "", "no,a,b,c"],
+            "the number of fields in the row that begins in line 5 is 4, more than the 3 names in the first line.",
+        ),
     ],
 )
 def test_a_row_that_does_not_fit_is_named_by_its_line(

@@ -189,7 +189,7 @@ class ServiceSettings(File):
             yield Problem(key="keys", rule="must be set for every role except a relay", value="nothing", hint=hint)
         for key, owner in (("gateway", "relay"), ("codes", "issuer"), ("signers", "issuer")):
             if raw.get(key, 1) != 1 and role != owner:
-                yield Problem(key=key, rule=f"must be left out except for a {owner}", value=f"role {role!r}")
+                yield Problem(key=key, rule=f"is allowed only for a {owner}", value=f"role {role!r}")
         if role == "issuer" and "codes" not in raw:
             hint = "Create them with `hushuffle node codes COUNT --out DIR`."
             yield Problem(key="codes", rule="must be given for an issuer", value="nothing", hint=hint)

@@ -16,7 +16,7 @@ from typing import Any
 
 from .certificate import MalformedError
 from .checks import CONTRADICTED, NOT_CHECKED, Row, check
-from .planned import draws, randomizes
+from .planned import compared, draws, randomizes
 
 _NO_CERTIFICATE = "no certificate is written for this figure"
 _RULES = {"delta": "below", "people": "at least"}
@@ -66,7 +66,7 @@ def check_document(document: Any) -> Iterator[Row]:
     result = _Result(document)
     for finding in findings:
         yield result.finding(finding)
-    for places in (result.targets, result.statement, result.charts, result.columns):
+    for places in (result.randomizers, result.targets, result.statement, result.charts, result.columns):
         yield from places()
     if "statement" in document:
         yield Row("other texts, tables and charts", NOT_CHECKED, "they are not compared with certificates")
@@ -197,6 +197,17 @@ class _Result:
             people == count and randomizes(_mapping(device), planned, shown)
             for (people, device), (count, shown) in zip(stated, written, strict=True)
         )
+
+    def randomizers(self) -> Iterator[Row]:
+        """Yield a row if the specification has a randomizer that is not compared with the certificates."""
+        parts = [self.specification, *(part for key in ("columns", "groups") for part in self._parts(key))]
+        stated = [_mapping(part["randomizer"]) for part in parts if "randomizer" in part]
+        certified = any(row.verdict != NOT_CHECKED for _, row in self.sources)
+        if certified and not all(map(compared, stated)):
+            yield Row("randomizer", NOT_CHECKED, "this kind, or its file, is not compared with the certificates")
+
+    def _parts(self, key: str) -> list[Mapping[str, Any]]:
+        return _mappings(self.specification.get(key))
 
     def _shuffled(self, people: float, sent: Mapping[str, Any]) -> list[Any]:
         """Return the view, the honest people and the messages that the specification implies, as a step writes them."""

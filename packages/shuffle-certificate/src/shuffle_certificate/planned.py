@@ -42,9 +42,15 @@ def randomizes(stated: Mapping[str, Any], population: Mapping[str, Any], given: 
         return False
 
 
+def compared(stated: Mapping[str, Any]) -> bool:
+    """Return whether `randomizes` compares a stated randomizer with that of a certificate."""
+    by_epsilon = stated.get("kind") in _LOCAL and "epsilon" in stated
+    return by_epsilon or "truth_probability" in stated or isinstance(stated.get("matrix"), list)
+
+
 def fits_kind(stated: Mapping[str, Any], randomizer: Randomizer) -> bool:
     """Return whether a randomizer has the local epsilon, and the form, of its stated kind."""
-    if stated.get("kind") not in _LOCAL or "epsilon" not in stated:
+    if not compared(stated) or "epsilon" not in stated:
         return True
     if stated["kind"] == "randomized-response" and randomizer.truth is None:
         return False

@@ -219,7 +219,7 @@ class KMeansQuery(Query):
             hint = 'For example noise = { kind = "gaussian", radius = 1.5, scale = 20.0 }.'
             yield Problem(key="query.noise", rule="must be given with private centroids", value="nothing", hint=hint)
         if not private and "noise" in raw and "variant" in raw:
-            yield Problem(key="query.noise", rule="must be left out without private centroids", value="a table")
+            yield Problem(key="query.noise", rule="is allowed only with private centroids", value="a table")
 
     @property
     def iteration(self) -> dict[str, Any]:

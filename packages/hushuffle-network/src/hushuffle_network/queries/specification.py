@@ -178,7 +178,7 @@ def _traffic_problems(traffic: Mapping[str, Any]) -> Iterator[Problem]:
     batch, least = traffic.get("batch"), traffic.get("min_batch")
     if least is not None and not scramblers:
         hint = "Set batch and dummies."
-        yield Problem(key="traffic.min_batch", rule="must be left out without scramblers", value=f"{least}", hint=hint)
+        yield Problem(key="traffic.min_batch", rule="is allowed only with scramblers", value=f"{least}", hint=hint)
     if isinstance(batch, int) and isinstance(least, int) and least > batch:
         yield Problem(key="traffic.min_batch", rule=f"must be at most batch = {batch}", value=f"{least}")
     chained = traffic.get("scramblers")

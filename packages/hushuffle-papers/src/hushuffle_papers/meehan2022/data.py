@@ -64,7 +64,7 @@ def load_census(folder: str | Path) -> pl.DataFrame:
     where = Path(folder).expanduser()
     if (where / "adult.parquet").is_file():
         wanted = {name: pl.col(name).cast(dtype, strict=False) for name, dtype in _COLUMNS.items()}
-        return whole(table(where / "adult.parquet"), wanted, "as published")
+        return whole(table(where / "adult.parquet"), wanted, "not in the published format")
     return pl.concat([_published(where, name, split) for split, name in _PARTS])
 
 
@@ -147,8 +147,8 @@ def _rows(path: Path, wanted: dict[str, pl.Expr], language: str) -> pl.DataFrame
     """Return the columns `wanted` of one language; a CSV file holds one language only."""
     part = table(path)
     if path.suffix != ".parquet":
-        return whole(part, wanted, "as published")
-    frame = whole(part, {"lang": pl.col("lang").cast(pl.String), **wanted}, "as published")
+        return whole(part, wanted, "not in the published format")
+    frame = whole(part, {"lang": pl.col("lang").cast(pl.String), **wanted}, "not in the published format")
     frame = frame.filter(pl.col("lang") == language).drop("lang")
     if not frame.height:
         fail(f"{path}: no records of the language {language!r}.")

@@ -42,7 +42,7 @@ class CollectionWishes(Wishes):
     """The request for several columns of the same people: all use one mechanism and one shuffler.
 
     The central epsilon is that of all columns together. With an accuracy target, every column has the smallest local
-    epsilon that meets it; else the local epsilons have the ratios of the file (equal, without [columns.randomizer]).
+    epsilon that meets it; else the local epsilons keep their ratios in the file (equal, without [columns.randomizer]).
     `sizes` are the people and the values of each column.
     """
 

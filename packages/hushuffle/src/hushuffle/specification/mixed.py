@@ -111,7 +111,7 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(key="group_column", rule="must be a public column of the data", value=value, hint=hint)
     elif not data and column is not None:
         hint = "Without data, `people` of each group is the number of its people."
-        yield Problem(key="group_column", rule="must be left out without data", value=shown(column), hint=hint)
+        yield Problem(key="group_column", rule="is allowed only with data", value=shown(column), hint=hint)
     for key, allowed in (("kind", None), ("person", NO_COLUMN), ("reports_per_person", 1), ("bad_rows", "refuse")):
         if key in population and population[key] != allowed:
             hint = "Groups with different randomizers answer a question with categories, once per person."
@@ -137,12 +137,12 @@ def _groups(raw: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(key=f"{here}.name", rule="must be distinct", value=shown(names[place]))
         if ("data" in population) == (people is not None):
             hint = "With data, the column `group_column` has the group of each person."
-            rule = "must be left out beside data" if "data" in population else "must be given without data"
+            rule = "is not allowed together with data" if "data" in population else "must be given if there is no data"
             value = "nothing" if people is None else shown(people)
             yield Problem(key=f"{here}.people", rule=rule, value=value, hint=hint)
         if _settings(group) != _settings(groups[0]):
-            hint = "A report would otherwise reveal its group, or count for other values."
-            rule = "must differ from that of the first group in `epsilon` only"
+            hint = "Otherwise a report would reveal its group, or would count for other values."
+            rule = "may differ from the randomizer of the first group only in `epsilon`"
             yield Problem(key=f"{here}.randomizer", rule=rule, value=shown(group.get("randomizer")), hint=hint)
     if "data" not in population and len(counts) == len(groups) > 0 and sum(counts) != population.get("n"):
         rule = "must be the sum of `people` of all groups"

@@ -192,14 +192,14 @@ def _adversary(adversary: Mapping[str, Any], raw: Mapping[str, Any], here: str) 
         return
     if "radius" in attack and "columns" not in table_in(shuffler, "groups"):
         hint = "Without columns of numbers, the neighbourhood of a person is the person's group."
-        rule = "must be left out unless groups are made from columns of numbers"
+        rule = "is allowed only if groups are made from columns of numbers"
         yield Problem(key=f"{here}.attack.radius", rule=rule, value=f"{attack['radius']}", hint=hint)
     private = population.get("column")
     if private is not None and attack.get("column") == private:
         rule = "must be a column other than the private column"
         yield Problem(key=f"{here}.attack.column", rule=rule, value=f'"{private}"')
     if not _reports_values(raw):
-        rule = 'must be left out unless [randomizer] kind = "randomized-response"'
+        rule = 'is allowed only if [randomizer] kind = "randomized-response"'
         hint = "The attack takes a majority vote of the values that people report."
         yield Problem(key=f"{here}.attack", rule=rule, value="a table", hint=hint)
 
@@ -208,7 +208,7 @@ def _map(raw: Mapping[str, Any]) -> Iterator[Problem]:
     shuffler = table_in(raw, "shuffler")
     drawn = len(_columns(table_in(shuffler, "groups"))) == 2
     if shuffler.get("kind") != "mallows" or not drawn or not _reports_values(raw):
-        rule = "must be false unless people have a place: a Mallows shuffle with two columns, and randomized response"
+        rule = "must be false without randomized response and a Mallows shuffle with two columns"
         yield Problem(key="run.show_people", rule=rule, value="true")
 
 

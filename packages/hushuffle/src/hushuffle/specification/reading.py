@@ -303,7 +303,7 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
             hint = "Or set n, the number of people, to plan without data."
             yield Problem(key="population.data", rule="must be given", value="nothing", hint=hint)
         if "data" in population and "n" in population:
-            yield Problem(key="population.n", rule="must be left out beside data", value=shown(population["n"]))
+            yield Problem(key="population.n", rule="is not allowed together with data", value=shown(population["n"]))
         named = population.get("person") not in (NO_COLUMN, ASKED)
         for key in (key for key in population if key not in SHARED or (key == "person" and named)):
             allowed = _ONE_ROW if key in _OF_PERSONS else f"Allowed keys: {', '.join(SHARED)}."

@@ -223,7 +223,7 @@ def _targets(raw: Mapping[str, Any]) -> Iterator[Problem]:
     for key, who in (("guessing", _GUESSERS), ("reidentification", ("linker",))):
         if key in targets and not kinds & {*who}:
             hint = "In a reach study, columns have no senders." if about_reach(raw) else "Add one to adversaries."
-            rule = f"must be left out without an adversary of kind {' or '.join(who)}"
+            rule = f"is allowed only with an adversary of kind {' or '.join(who)}"
             yield Problem(key=f"targets.{key}", rule=rule, value=f"{targets[key]}", hint=hint)
 
 
@@ -333,4 +333,4 @@ def categories_problems(population: Mapping[str, Any]) -> Iterator[Problem]:
         hint = f'Alternatives are {_FILE}, bins, or kind = "number".'
         yield Problem(key="population.categories", rule="must be given", value="nothing", hint=hint)
     for key in given[1:]:
-        yield Problem(key=f"population.{key}", rule=f"must be left out beside {given[0]}", value="both")
+        yield Problem(key=f"population.{key}", rule=f"is not allowed together with {given[0]}", value="both")

@@ -312,8 +312,8 @@ def refuse_irregular(path: Path, form: CsvForm, name: str) -> None:
         what = f"a quotation mark is never closed: {row} does not end"
     else:
         fewer = irregular.fields < irregular.names
-        what = f"a row has {'fewer' if fewer else 'more'} fields than the first line has names: {row} has "
-        what += f"{irregular.fields:,} and {irregular.names:,}"
+        what = f"the number of fields in {row} is {irregular.fields:,}, {'less' if fewer else 'more'} than the "
+        what += f"{irregular.names:,} names in the first line"
         what += ", or a quotation mark is never closed in it" if irregular.several else ""
         advice = f"Write all {separated} of a row, even if a value is missing." if fewer else advice
     unreadable(f"{name} is not a well-formed CSV file: {what}. {advice}", path)

@@ -56,7 +56,7 @@ def complete(frame: pl.DataFrame, name: str, what: str) -> None:
     if not frame.height:
         fail(f"{name}: no records.")
     records = f"{{count}} of {frame.height:,} records"
-    sentence = f": {records} are missing or not {what} (the first is number {{first}}, counted from 1)."
+    sentence = f": {records} are missing or {what} (the first of these is record {{first}}, counted from 1)."
     for column in frame.iter_columns():
         faults = Faults()
         faults.note(nulls(column))
@@ -130,7 +130,7 @@ def load_checkins(source: str | Path) -> Traces:
         pl.col("venue"),
         pl.col("time").str.to_datetime(_CLOCK, time_unit="ms", strict=False),
     )
-    complete(frame, str(path), "as published")
+    complete(frame, str(path), "not in the published format")
     return _traces(*frame)
 
 

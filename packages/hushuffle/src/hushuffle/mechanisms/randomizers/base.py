@@ -96,7 +96,7 @@ class Mechanism(_checks.ByName, ABC):
         """Return whether each report supports each value, shape (values.size, reports.shape[0]).
 
         Raises:
-            UnsupportedProtocolError: reports do not support values.
+            UnsupportedProtocolError: this mechanism does not define which values a report supports.
         """
         del reports, values
         _refuse(self, for_what="An estimate of frequencies", needs="reports that support values")

@@ -103,8 +103,8 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
 def parallel(protocols: Sequence[Round | tuple[Round, int] | Rounds], *, delta: float) -> Bound:
     """Return a certified bracket of epsilon (nats) for disjoint groups of people: the largest epsilon of a group.
 
-    Every person is in one group, which must not depend on any person's value. A round with several groups is listed
-    for each of these groups, with all its participants as n. A round without a group adds no loss to that group.
+    Every person is in one group, which must not depend on any person's value. If several groups take part in a
+    round, list it for each of them, with all its participants as n. A group loses nothing in other rounds.
 
     Args:
         protocols: the rounds of every group: a protocol, a pair (protocol, times), or a list of these.

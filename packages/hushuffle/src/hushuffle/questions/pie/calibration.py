@@ -189,7 +189,7 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = Non
     """Return the largest epsilon_0 of k-ary randomized response whose exact Bayes error is at least `bayes_error`.
 
     In nats, rounded down; math.inf if no noise is necessary, since few values (or buckets) do not identify many people.
-    With g, the result is for local hashing with g buckets and the lower bound on its Bayes error.
+    With g, return that of local hashing with g buckets, for the lower bound on its Bayes error.
 
     Raises:
         InvalidInputError: an argument out of range, or an error of 1 - 1/n or more, which guessing at random beats.
@@ -215,8 +215,8 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = Non
 def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None) -> float:
     """Return the largest epsilon_0 of k-ary randomized response whose exact `alpha` is at most `alpha_bits`.
 
-    In nats, rounded down; math.inf if no noise is necessary. With g, the result is for local hashing with g buckets
-    and the upper bound on its alpha.
+    In nats, rounded down; math.inf if no noise is necessary. With g, return that of local hashing with g buckets,
+    for the upper bound on its alpha.
 
     Raises:
         InvalidInputError: an argument out of range, or an alpha so small that theta < 2**-64.

@@ -35,7 +35,7 @@ def alpha(protocol: Protocol) -> Bound:
     released, the result is an upper bound.
 
     Raises:
-        UnsupportedProtocolError: the randomizer offers none of these laws.
+        UnsupportedProtocolError: no formula applies to the randomizer.
 
     Source: Murakami, Takahashi 2021, Definition 3.1; docs/theory/identity.md, Theorems 1 and 2.
 
@@ -82,7 +82,7 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
 
     Raises:
         InvalidInputError: `prior` is no distribution over n people, or `largest_prior` is outside [1/n, 1].
-        UnsupportedProtocolError: the randomizer offers none of these laws.
+        UnsupportedProtocolError: no formula applies to the randomizer.
 
     Source: Bayes capacity, Braun, Chatzikokolakis, Palamidessi 2009; docs/theory/identity.md, Theorem 3.
 
@@ -173,15 +173,15 @@ def contraction(protocol: Protocol) -> Bound:
     The formula depends on the randomizer:
 
     - symmetric randomized response: theta tanh(epsilon_0/2) = (mu-nu)**2/(mu+nu).
-    - local hashing: (1-c) theta tanh(epsilon_0/2) of the bucket, with c the probability that two values share a bucket.
+    - local hashing: 1-c times that of the randomized bucket, with c the probability that two values share a bucket.
     - any other finite channel: 1 - sum_y min_x Q(y|x), an upper bound (Doeblin).
 
-    The first two are exact: the smallest eta that holds for all distributions of (U, X), n >= 2, as the nearest float.
+    The first two are exact for n >= 2, as the nearest float: no smaller eta holds for all distributions of (U, X).
 
     Raises:
-        UnsupportedProtocolError: the randomizer offers none of these laws.
+        UnsupportedProtocolError: no formula applies to the randomizer.
 
-    Source: two inputs decide, Ordentlich, Polyanskiy 2022; docs/theory/identity.md, Theorem 5.
+    Source: Ordentlich, Polyanskiy 2022, who show that two inputs suffice; docs/theory/identity.md, Theorem 5.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)

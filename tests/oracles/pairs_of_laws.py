@@ -5,7 +5,9 @@ A pair is a list of (p, q), one for each output.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 Pair = Sequence[tuple[float, float]]
 
@@ -41,3 +43,21 @@ def believed(pairs: Sequence[Pair], prior: float, belief: float) -> float:
     return max(
         sum(p for p, q in pair if p > 0 and prior * p / (prior * p + (1 - prior) * q) > belief) for pair in pairs
     )
+
+
+def renyi(pairs: Sequence[Pair], alpha: float) -> float:
+    """The largest Rényi divergence of order alpha."""
+    moments = (sum(p**alpha * q ** (1 - alpha) for p, q in pair) for pair in pairs)
+    return math.log(max(moments)) / (alpha - 1)
+
+
+def gdp(pairs: Sequence[Pair]) -> float:
+    """The least mu for which the best test of two unit Gaussians mu apart is at least as good as each best test."""
+    normal, largest = NormalDist(), 0.0
+    for pair in pairs:
+        positive, negative = 0.0, 1.0
+        for p, q in sorted(pair, key=lambda output: -output[0] / output[1])[:-1]:
+            positive, negative = positive + q, negative - p
+            if 0 < positive < 1 and 0 < negative < 1:
+                largest = max(largest, normal.inv_cdf(1 - positive) - normal.inv_cdf(negative))
+    return largest

@@ -55,6 +55,17 @@ def test_every_figure_holds_for_every_dataset(k: int, n: int) -> None:
     best = np.array([oracle.false_negatives(pairs, share) for share in shares])
     assert np.all(tests.lower <= best + 1e-14)
     assert np.all(best <= tests.upper + 1e-14)
+    caught = profile.true_positive_rate(shares)
+    assert np.array_equal(caught.upper, 1 - tests.lower)
+    assert np.all(caught.lower <= 1 - best + 1e-14)
+    mu, least = profile.gdp(), oracle.gdp(pairs)
+    assert mu.lower <= least * (1 + 1e-12) <= mu.upper * (1 + 1e-11)
+    assert mu.upper <= 1.03 * mu.lower
+    assert profile.gdp(1e-2).lower <= mu.upper
+    for alpha in (1.5, 2.0, 8.0, 64.0):
+        loss, true_loss = profile.renyi(alpha), oracle.renyi(pairs, alpha)
+        assert loss.lower <= true_loss * (1 + 1e-9) <= loss.upper * (1 + 1e-8)
+        assert loss.upper <= 1.25 * loss.lower
     assert profile.advantage.lower - 1e-12 <= oracle.delta(pairs, 1.0) <= profile.advantage.upper + 1e-12
     for prior in (0.02, 0.3, 0.5, 0.9):
         chance = oracle.guess(pairs, prior)
@@ -79,6 +90,8 @@ def test_rounds_hold_for_datasets_fixed_in_advance() -> None:
         assert oracle.delta(pairs, math.exp(level)) <= found.upper + 1e-14
         single = hs.dp.compose_delta([(protocol, 2)], epsilon=level)
         assert (found.lower, found.upper) == pytest.approx((single.lower, single.upper), rel=1e-4)
+    assert profile.renyi(3.0).lower <= oracle.renyi(pairs, 3.0) * (1 + 1e-9) <= profile.renyi(3.0).upper * (1 + 1e-8)
+    assert oracle.gdp(pairs) <= profile.gdp().upper * (1 + 1e-9)
     shares = np.linspace(0.0, 1.0, 11)
     best = np.array([oracle.false_negatives(pairs, share) for share in shares])
     assert np.all(profile.false_negatives(shares).lower <= best + 1e-14)
@@ -124,6 +137,38 @@ def test_more_points_narrow() -> None:
         assert np.all(before.lower <= after.lower + 1e-12)
         assert np.all(after.upper <= before.upper + 1e-12)
     assert coarse.gaussian().below <= fine.gaussian().below < fine.gaussian().above <= coarse.gaussian().above
+
+
+def test_gaussian_curves_except_for_a_delta() -> None:
+    profile = hs.dp.profile(survey(10, 2.0, 10_000))
+    mu, levels = profile.gdp(1e-9), np.linspace(0.0, 2.0, 50)
+    assert mu.upper < 1.01 * mu.lower
+    assert np.all(profile.delta(levels).lower <= np.maximum(excess(mu.upper, levels), 1e-9))
+    everywhere = profile.gdp()
+    assert everywhere.lower >= mu.lower
+    assert np.all(profile.delta(levels).upper <= excess(everywhere.upper, levels) + 1e-15)
+    low, high = profile.renyi(16.0).lower, profile.renyi(16.0).upper
+    assert 0.99 < low / (8 * mu.lower**2) < high / (8 * mu.lower**2) < 1.01  # a Gaussian's is alpha mu**2 / 2
+
+
+def test_an_unbounded_loss_has_no_finite_mu_and_no_renyi_divergence() -> None:
+    law = hs.DummyLaw.discrete_laplace(scale=5.0, center=50)
+    bare = survey(4, math.inf, 100, hs.AugmentedShuffle(each=law))
+    profile = hs.dp.profile(bare)
+    for figure in (profile.gdp(), profile.gdp(1e-9), profile.renyi(2.0)):
+        assert (figure.kind, figure.upper) == ("lower", math.inf)
+        assert figure.lower > 0
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5, math.inf, math.nan])
+def test_orders_of_renyi_divergence_are_above_1(alpha: float) -> None:
+    with pytest.raises(InvalidInputError, match="alpha"):
+        hs.dp.profile(survey(2, 1.0, 5)).renyi(alpha)
+
+
+def test_a_mu_needs_a_delta_of_the_profile() -> None:
+    with pytest.raises(InvalidInputError, match="least=1e-10"):
+        hs.dp.profile(survey(2, 1.0, 5)).gdp(1e-10)
 
 
 def test_nothing_is_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,14 @@ class KnownCurve:
             above = float(np.fmin(ndtri(hits) - ndtri(slopes), steps).max(initial=0.0))
         return below, max(above * (1 + _DIGITS), below)
 
+    def least_gaussian(self, last: float, *, delta: float = 0.0) -> tuple[float, float]:
+        """Return bounds on the least mu whose mu-GDP curve is above this one where it exceeds `delta`, up to `last`."""
+        low_x, low = self._below
+        inside = (low_x >= 0) & (low_x <= float(np.expm1(last))) & (low > delta)
+        above = self.gaussians(last)[1]
+        below = shift_between(np.log1p(low_x[inside]), low[inside] * (1 - _HAIR)).max(initial=0.0)
+        return min(float(below) * (1 - _DIGITS), above), above
+
     def loss(self, delta: float) -> float:
         """Return a privacy loss (nats) exceeded with probability at most `delta`, under either dataset of any pair.
 

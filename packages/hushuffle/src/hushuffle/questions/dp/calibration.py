@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from hushuffle import _checks
-from hushuffle.curves.base import PrivacyCurve, bracket
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.pairs.composition import rounds_meet, upper_near
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol
@@ -20,7 +20,7 @@ from hushuffle.model import Bound, Progress, number, silent
 from hushuffle.model.solver import Parameter, Requirement, Solution, log_excess, solve
 from hushuffle.questions.dp import central
 from hushuffle.questions.dp.composition import compose, compose_delta
-from hushuffle.questions.dp.curve import GDP, PrivacyProfile, profile
+from hushuffle.questions.dp.curve import PrivacyProfile, profile
 
 D = TypeVar("D")
 Parts: TypeAlias = list[tuple[PrivacyCurve, int]]
@@ -190,13 +190,13 @@ def _target(level: tuple[float | None, float | None], others: dict[str, Any], re
         share = _checks.probability(name, value, low_open=True, high_open=True)
         return _of_level(name, share, (0.0, share), lambda parts: compose_delta(parts, epsilon=0.0), reports)
     if name == "gdp_mu":
-        return _of_profile(name, _checks.positive(name, value), _mu, reports)
+        return _of_profile(name, _checks.positive(name, value), lambda curve: curve.gdp(1e-9), reports)
     if not isinstance(value, tuple) or len(value) != 2:
         _checks.reject(name, "a pair: the true-positive rate, and its false-positive rate", value)
     most, false = (_checks.probability(name, rate, low_open=True, high_open=True) for rate in value)
     if most <= false:
         _checks.reject(name, "a true-positive rate above its false-positive rate", value, "Guessing has equal rates.")
-    return _of_profile(name, most, lambda curve: _true_positives(curve, false), reports)
+    return _of_profile(name, most, lambda curve: curve.true_positive_rate(false)[()], reports)
 
 
 def _of_level(
@@ -221,17 +221,6 @@ def _of_profile(name: str, limit: float, read: Callable[[PrivacyProfile], Bound]
         return read(profile([(central.per_person(collection.protocol, reports=reports), collection.rounds)]))
 
     return _PrivacyTarget(name=name, limit=limit, requirement=Requirement(figure=figure, limit=limit))
-
-
-def _true_positives(curve: PrivacyProfile, false_positives: float) -> Bound:
-    missed = curve.false_negatives(false_positives)
-    low, high = 1 - float(missed.upper), 1 - float(missed.lower)
-    return bracket(low, high, unit="probability", sources=missed.sources)
-
-
-def _mu(curve: PrivacyProfile) -> Bound:
-    nearest = curve.gaussian()
-    return bracket(nearest.below, nearest.above, unit="standard deviations", sources=(GDP,))
 
 
 def _varied(collection: _Repeated, name: ParameterName, target: _PrivacyTarget, reports: int) -> Parameter[_Repeated]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -13,7 +12,10 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
-from hushuffle.curves.pairs.known_curve import Ends, KnownCurve
+from hushuffle.curves.pairs.composition import ComposedCurve
+from hushuffle.curves.pairs.evaluated import EvaluatedCurve
+from hushuffle.curves.pairs.known_curve import Ends
+from hushuffle.curves.pairs.renyi import renyi_bounds
 from hushuffle.model import Bound, Bounds, Chart, Citation, Kind, Series, notebook, number
 from hushuffle.numerics.binomial import Floats
 from hushuffle.questions.dp.central import Round
@@ -27,9 +29,6 @@ GDP: Final = Citation(
 
 MANY: Final = 64
 """If more new points than this are requested at once, they are interpolated between evaluated points."""
-
-_CLOSE: Final = 1e-3
-"""If the bounds differ by less than this fraction, a single point between the bounds is evaluated."""
 
 _LEVELS: Final = (1e-3, 1e-6, 1e-9, 1e-12)
 """The deltas at which a notebook shows a curve."""
@@ -64,8 +63,8 @@ class PrivacyProfile:
     """
 
     def __init__(self, curve: PrivacyCurve, *, points: int, least: float) -> None:
-        self._curve, self._points, self._least = curve, points, least
-        self._known: dict[float, Bound] = {}
+        self._curve, self._least = curve, least
+        self._evaluated = EvaluatedCurve(curve, points=points, least=least)
         self._asked: dict[float, Bound] = {}
 
     def delta(self, epsilon: npt.ArrayLike) -> Bounds:
@@ -84,12 +83,12 @@ class PrivacyProfile:
         1.656e-04 (certified bracket)
         """
         levels = _array("epsilon", epsilon, _checks.non_negative)
-        missing = sorted({float(level) for level in levels.flat} - self._known.keys())
+        missing = sorted({float(level) for level in levels.flat} - self._evaluated.known.keys())
         if len(missing) <= MANY:
             for level in missing:
-                self._point(level)
-            return self._gather(self._known, levels, "probability")
-        return self._read(self._table().delta(levels), "probability")
+                self._evaluated.point(level)
+            return self._gather(self._evaluated.known, levels, "probability")
+        return self._read(self._evaluated.table().delta(levels), "probability")
 
     def epsilon(self, delta: npt.ArrayLike) -> Bounds:
         """Return certified bounds on the smallest epsilon (nats) at every `delta` (in [0, 1), any shape).
@@ -109,10 +108,10 @@ class PrivacyProfile:
         levels = _array("delta", delta, lambda name, value: _checks.probability(name, value, high_open=True))
         missing = sorted({float(level) for level in levels.flat} - self._asked.keys())
         if len(missing) > MANY:
-            return self._read(self._table().epsilon(levels), "nats")
+            return self._read(self._evaluated.table().epsilon(levels), "nats")
         for level in missing:
             alone = len(missing) <= _FEW or level < self._least
-            self._asked[level] = self._curve.epsilon(level) if alone else self._crossing(level)
+            self._asked[level] = self._curve.epsilon(level) if alone else self._evaluated.crossing(level)
         return self._gather(self._asked, levels, "nats")
 
     def false_negatives(self, false_positives: npt.ArrayLike) -> Bounds:
@@ -133,12 +132,29 @@ class PrivacyProfile:
         0.8641 (certified bracket)
         """
         shares = _array("false_positives", false_positives, _checks.probability)
-        return self._read(self._table().false_negatives(shares), "probability", sources=(GDP.at("Proposition 6"),))
+        return self._read(
+            self._evaluated.table().false_negatives(shares), "probability", sources=(GDP.at("Proposition 6"),)
+        )
+
+    def true_positive_rate(self, false_positives: npt.ArrayLike) -> Bounds:
+        """Return certified bounds on the largest true-positive rate of membership inference: 1 - `false_negatives`.
+
+        Raises:
+            InvalidInputError: a false-positive rate out of range.
+
+        >>> import hushuffle as hs
+        >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=1)
+        >>> print(hs.dp.profile(local).true_positive_rate(0.05)[()])
+        0.1360 (certified bracket)
+        """
+        missed = self.false_negatives(false_positives)
+        kind: Kind = "lower" if missed.kind == "upper" else missed.kind
+        return replace(missed, lower=1 - missed.upper, upper=1 - missed.lower, kind=kind)
 
     @property
     def advantage(self) -> Bound:
         """The adversary's advantage: the largest total variation distance of two neighbours, delta at epsilon = 0."""
-        return self._point(0.0)
+        return self._evaluated.point(0.0)
 
     def guess(self, prior: float) -> Bound:
         """Return the success probability of the best guess between two values of one person.
@@ -160,7 +176,7 @@ class PrivacyProfile:
         chance = _checks.probability("prior", prior, low_open=True, high_open=True)
         smaller = min(chance, 1 - chance)
         larger = 1 - smaller
-        gain = self._point(max(math.log(larger) - math.log(smaller), 0.0))
+        gain = self._evaluated.point(max(math.log(larger) - math.log(smaller), 0.0))
         lower, upper = (larger + smaller * end for end in (gain.lower, gain.upper))
         return bracket(
             lower, upper, unit="probability", sources=gain.sources, witness=gain.witness, exact=gain.kind == "exact"
@@ -194,7 +210,7 @@ class PrivacyProfile:
         if level < self._least:
             hint = f"Make the profile with least={level:g}."
             _checks.reject("delta", f"at least `least` = {self._least:g} of this profile", level, hint)
-        loss = min(self._table().loss(level), self._curve.pure)
+        loss = min(self._evaluated.table().loss(level), self._curve.pure)
         upper = 1.0 if math.isinf(loss) else 1 / (1 + math.exp(-loss) * (1 - chance) / chance) * (1 + 1e-15)
         return Bound(lower=0.0, upper=upper, kind="upper", unit="probability", sources=self._curve.sources)
 
@@ -218,9 +234,75 @@ class PrivacyProfile:
         >>> print(hs.dp.profile(survey).gaussian())
         mu 0.1029 to 0.1253 for epsilon up to 0.6731 (delta down to 1e-09)
         """
-        last = self._last.lower
-        below, above = self._table().gaussians(last)
+        last = self._evaluated.last.lower
+        below, above = self._evaluated.table().gaussians(last)
         return NearestGaussian(below=below, above=above, epsilon=last, delta=self._least)
+
+    def gdp(self, delta: float = 0.0) -> Bound:
+        """Return certified bounds on the smallest mu for which the release is mu-GDP (Gaussian differential privacy).
+
+        The trade-off function of a mu-GDP release is at least that of two normal distributions of variance 1 whose
+        means differ by mu. The upper bound covers the whole curve, also its far tail, where bounds are wide in large
+        crowds. With `delta`, the privacy curve is at most the larger of `delta` and the Gaussian curve. The upper bound
+        is infinite if pure epsilon is infinite and `delta` is 0.
+
+        Args:
+            delta: 0, or at least `least` of this profile and below 1.
+
+        Raises:
+            InvalidInputError: delta out of range.
+
+        Source: docs/theory/curves.md, Lemma 3; Dong, Roth, Su 2022, Corollary 1.
+
+        >>> import hushuffle as hs
+        >>> survey = hs.Protocol(
+        ...     randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=100
+        ... )
+        >>> print(hs.dp.profile(survey).gdp())
+        0.1297 to 0.1298 standard deviations (certified bracket)
+        >>> print(hs.dp.profile(survey).gdp(1e-6))
+        0.1198 to 0.1207 standard deviations (certified bracket)
+        """
+        level = _checks.probability("delta", delta, high_open=True)
+        if 0 < level < self._least:
+            hint = f"Make the profile with least={level:g}, or ask for delta = 0."
+            _checks.reject("delta", f"0, or at least `least` = {self._least:g} of this profile", level, hint)
+        end = self._curve.pure if level == 0 else self.epsilon(level).upper.item()
+        table = self._evaluated.table(min(end, LARGEST) if level == 0 else 0.0)
+        lower, upper = table.least_gaussian(min(end, LARGEST), delta=level)
+        if end > LARGEST:
+            return Bound(lower=lower, upper=math.inf, kind="lower", unit="standard deviations", sources=(GDP,))
+        return bracket(lower, upper, unit="standard deviations", sources=(*self._curve.sources, GDP))
+
+    def renyi(self, alpha: float) -> Bound:
+        """Return certified bounds on the Rényi divergence (nats) of order `alpha`: the epsilon of (alpha, epsilon)-RDP.
+
+        The upper bound holds for all pairs of neighbouring datasets, the lower bound is attained by explicit datasets.
+        The upper bound is infinite if pure epsilon is.
+
+        Args:
+            alpha: > 1, finite.
+
+        Raises:
+            InvalidInputError: alpha out of range.
+
+        Source: docs/theory/curves.md, Lemma 10.
+
+        >>> import hushuffle as hs
+        >>> survey = hs.Protocol(
+        ...     randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=100
+        ... )
+        >>> print(hs.dp.profile(survey).renyi(8))
+        0.04625 to 0.04715 nats (certified bracket)
+        """
+        order = _checks.positive("alpha", alpha)
+        if order <= 1:
+            _checks.reject("alpha", "above 1", order)
+        laws = self._curve.laws if isinstance(self._curve, ComposedCurve) else [(self._curve, 1)]
+        lower, upper = renyi_bounds(laws, order)
+        if math.isinf(upper):
+            return Bound(lower=lower, upper=upper, kind="lower", unit="nats", sources=self._curve.sources)
+        return bracket(lower, upper, unit="nats", sources=self._curve.sources)
 
     def chart(self, points: int = 20) -> Chart:
         """Return a chart of delta against epsilon, at `points` values from 0 to the epsilon at which delta is `least`.
@@ -228,7 +310,7 @@ class PrivacyProfile:
         Raises:
             InvalidInputError: fewer than 2 points.
         """
-        places = np.linspace(0.0, self._end, _checks.integer("points", points, low=2))
+        places = np.linspace(0.0, self._evaluated.end, _checks.integer("points", points, low=2))
         deltas = self.delta(places)
         return Chart(
             key="privacy-profile",
@@ -259,48 +341,6 @@ class PrivacyProfile:
                 Series.through("a blind guess", shares, 1 - shares),
             ),
         )
-
-    @cached_property
-    def _last(self) -> Bound:
-        """The epsilon at which the curve falls to `least`, or almost to its limit if that is larger."""
-        bound = self._curve.epsilon(self._least)
-        if math.isfinite(bound.upper) and bound.upper <= LARGEST:
-            return bound
-        rest = self._point(LARGEST).upper
-        return self._curve.epsilon(min(1.01 * rest, 1 - 1e-12)) if rest < 1 else Bound.exact(LARGEST, unit="nats")
-
-    @property
-    def _end(self) -> float:
-        return min(self._last.upper, LARGEST)
-
-    def _point(self, level: float) -> Bound:
-        if level not in self._known:
-            self._known[level] = self._curve.delta(level)
-        return self._known[level]
-
-    def _table(self) -> KnownCurve:
-        """The interpolated curve, after evaluating further points if there are too few."""
-        for level in np.linspace(0.0, self._end, self._points).tolist():
-            self._point(level)
-        if self._curve.pure <= LARGEST:
-            self._point(self._curve.pure)
-        levels = sorted(self._known)
-        ends = [self._known[level] for level in levels]
-        return KnownCurve(
-            epsilons=np.array(levels), lower=np.array([e.lower for e in ends]), upper=np.array([e.upper for e in ends])
-        )
-
-    def _crossing(self, level: float) -> Bound:
-        """Interpolated bounds on epsilon, after evaluating one more point near each bound."""
-        table, wanted, last = self._table(), math.sqrt(-math.log(level)), 0.0
-        for ends in (table.upper, table.lower):
-            deep = np.sqrt(-np.log(np.clip(ends, 1e-300, 1.0)))  # nearly a straight line
-            place = min(float(np.interp(wanted, np.maximum.accumulate(deep), table.epsilons)), self._end)
-            if abs(place - last) > _CLOSE * place:
-                self._point(place)
-            last = place
-        lower, upper = self._table().epsilon(np.array(level))
-        return bracket(float(lower), float(upper), unit="nats", sources=self._curve.sources)
 
     def _gather(self, bounds: dict[float, Bound], levels: Floats, unit: str) -> Bounds:
         figures = [bounds[float(level)] for level in levels.flat]

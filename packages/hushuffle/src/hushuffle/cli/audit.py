@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from hushuffle.model import Report
 
 _OtherCode = Parameter(group=Group("Audit other code", sort_key=2))
-_SECONDS = 600
 
 
 def audit(
@@ -131,14 +128,15 @@ def _program(
     trials: int | None,
     confidence: float,
 ) -> Report:
-    from hushuffle.attacks.audit_study import audit_foreign  # noqa: PLC0415 - only when needed
+    from hushuffle.attacks.audit_command import of_command  # noqa: PLC0415 - only when needed
+    from hushuffle.attacks.audit_study import audit_foreign  # noqa: PLC0415
     from hushuffle.cli.audit_url import posted  # noqa: PLC0415
 
     pair, program = _pair(values), shlex.split(command or "")
     number = trials or (100_000 if command is None else 1_000_000)
     name = "A service on this machine, with" if command is None else f"The command `{shlex.join(program)}`,"
     return audit_foreign(
-        posted(url, pair) if command is None else _lines(program, pair),
+        posted(url, pair) if command is None else of_command(program, pair),
         pair,
         claimed=epsilon,
         delta=delta,
@@ -146,33 +144,6 @@ def _program(
         confidence=confidence,
         about=f"{name} {number:,} trials. Its claim: epsilon = {epsilon:g}.",
     )
-
-
-def _lines(program: list[str], pair: tuple[str, str]) -> Callable[[Any], list[str]]:
-    """A sampler that gives the program one value per line, and reads one report per line."""
-
-    def sample(codes: Any) -> list[str]:
-        text = "".join(f"{pair[code]}\n" for code in codes.tolist())
-        try:
-            done = subprocess.run(  # noqa: S603 - the program that the user names, without a shell
-                program, input=text, capture_output=True, text=True, timeout=_SECONDS, check=False
-            )
-        except FileNotFoundError:
-            message = f"--command: there is no program {program[0]}."
-            raise DataError(message) from None
-        except subprocess.TimeoutExpired:
-            message = f"--command: {program[0]} did not end within {_SECONDS} seconds. Use fewer --trials."
-            raise DataError(message) from None
-        lines = done.stdout.splitlines()
-        if done.returncode or len(lines) != len(codes):
-            message = (
-                f"--command: {program[0]} ended with exit code {done.returncode} and wrote {len(lines):,} lines for "
-                f"{len(codes):,} values. For each line with a value it must write one line with a report."
-            )
-            raise DataError(message)
-        return lines
-
-    return sample
 
 
 def _table(

@@ -493,6 +493,11 @@ _DOCUMENTS = {
         "source: text, files: count, records: count, columns: list",
     ),
     "checks of figures": ("verify: the check of each figure of a result.", "checks: list, summary: table"),
+    "studies": (
+        "reproduce of several targets: the study of each, and the study of all claims.",
+        "studies: list, summary: table",
+    ),
+    "targets of papers": ("reproduce --list: each target's name, data sets and seconds.", "targets: list"),
 }
 """For each content of a document: the command that prints it, and the keys that it always has, with their types."""
 

@@ -83,6 +83,8 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "estimate of a sum": ("estimate", "total"),
     "inspection of true data": ("inspect", "people.csv"),
     "checks of figures": ("verify", "assessed/result.json"),
+    "studies": ("reproduce", "buffling", "--quick"),
+    "targets of papers": ("reproduce", "--list"),
 }
 
 
@@ -116,6 +118,8 @@ def test_every_document_has_the_same_envelope(
     validator().validate(document)
     required = json.loads(reference.output_text())["$defs"][content]["required"]
     assert {*required} <= document.keys()
+    for study in (*document.get("studies", ()), *([document["summary"]] if content == "studies" else ())):
+        validator().validate(study)
     for key in () if content in ("assessment", "study") else required:
         assert not validator().is_valid({**document, key: None}), key
 
@@ -131,6 +135,11 @@ MORE: Final = (
     ("estimate", "collected", "--heavy-hitters", "--simplex"),
     ("calibrate", "sum.toml"),
     ("audit", "survey.toml", "--trials", "200", "--seed", "1", "--out", "audited"),
+    ("attack", "linkage", str(EXAMPLES / "visits.csv"), "--out", "attacked"),
+    ("choose", "survey.toml"),
+    ("plan", "analyse", str(EXAMPLES / "histogram.toml"), "--out", "analysed"),
+    ("plan", "simulate", str(EXAMPLES / "histogram.toml"), "--out", "simulated"),
+    ("reproduce", "jurado2023/figure-1", "--out", "reproduced"),
 )
 
 

@@ -64,7 +64,7 @@ def test_the_list(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> N
 
 def test_the_list_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "--json"]) == Exit.DONE
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)["targets"]
     assert [one["name"] for one in found] == ["jurado2023/figure-1", "jurado2023/figure-10a", "murakami2021/table-2"]
     assert found[1]["data"] == ["adult"]
 
@@ -90,7 +90,8 @@ def test_a_whole_paper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     (tmp_path / "data" / "adult").mkdir(parents=True)
     assert main(["reproduce", "jurado2023", "--data", "data", "--json", "--out", "all"]) == Exit.DONE
     found = json.loads(capsys.readouterr().out)
-    assert [one["key"] for one in found] == ["jurado2023/figure-1", "jurado2023/figure-10a"]
+    assert [one["key"] for one in found["studies"]] == ["jurado2023/figure-1", "jurado2023/figure-10a"]
+    assert found["summary"] == json.loads(Path("all/verdicts.json").read_text())
     assert sorted(path.name for path in Path("all").iterdir()) == [
         "index.html",
         "jurado2023-figure-1",

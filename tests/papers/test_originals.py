@@ -219,7 +219,7 @@ def test_the_list_says_what_the_originals_would_test(capsys: pytest.CaptureFixtu
     for name, tested in ORIGINALS:
         assert f"With --data {name}=FOLDER: {tested}." in flat
     assert main(["reproduce", "murakami2021/figure-6", "--list", "--json"]) == Exit.DONE
-    assert json.loads(capsys.readouterr().out)[0]["originals"] == dict(ORIGINALS)
+    assert json.loads(capsys.readouterr().out)["targets"][0]["originals"] == dict(ORIGINALS)
 
 
 def test_originals_may_be_named_and_misspelt_ones_are_refused(

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -55,7 +55,7 @@ def reproduce(
         data: folder of the data sets, or NAME=FOLDER for one data set; may be repeated (default: HUSHUFFLE_DATA).
         seed: seed of simulations; the same seed gives the same numbers.
         quick: compute at small sizes, in seconds; no claim is confirmed or contradicted.
-        json: print only study.json, no summary; for several targets, a list of them.
+        json: print only study.json, no summary; for several targets, all of them and verdicts.json.
         list_: list the targets with their data sets and running times.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
@@ -115,7 +115,7 @@ def _several(chosen: Sequence[Target], folder: Path, request: Request, *, quick:
     from hushuffle.model.claim import count  # noqa: PLC0415
     from hushuffle_papers.registry import overview  # noqa: PLC0415
 
-    texts, studies, skipped = [], [], {}
+    documents, studies, skipped = [], [], {}
     total = sum(target.seconds for target in chosen)
     for place, target in enumerate(chosen):
         before = sum(done.seconds for done in chosen[:place])
@@ -130,13 +130,13 @@ def _several(chosen: Sequence[Target], folder: Path, request: Request, *, quick:
             files = report.write(study, folder / report.folder_of(target.name), figures=True)
         studies.append(study)
         if json:
-            texts.append(document(files).rstrip("\n"))
+            documents.append(json_text.loads(document(files)))
         else:
             sys.stdout.write(f"{target.name}: {count(study.claims)}\n")
     summary = overview(studies, skipped)
     files = report.write(summary, folder)
     if json:
-        sys.stdout.write("[" + ",\n".join(texts) + "]\n")
+        sys.stdout.write(_enveloped("studies", studies=documents, summary=json_text.loads(document(files))))
     else:
         lines = ["", count(summary.claims), *(f"Wrote {file}" for file in files), ""]
         sys.stdout.write("\n".join(lines))
@@ -181,4 +181,12 @@ def _listed_json(chosen: Sequence[Target]) -> str:
         }
         for target in chosen
     ]
-    return json_text.dumps(rows, indent=2, allow_nan=False) + "\n"
+    return _enveloped("targets of papers", targets=rows)
+
+
+def _enveloped(content: str, **keys: Any) -> str:
+    """Return a JSON document that starts as every document of the program does."""
+    from hushuffle.report import SCHEMA_VERSION  # noqa: PLC0415 - only when needed
+
+    whole = {"schema_version": SCHEMA_VERSION, "content": content, **keys}
+    return json_text.dumps(whole, indent=2, allow_nan=False) + "\n"

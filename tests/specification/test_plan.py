@@ -138,7 +138,7 @@ def test_every_problem_at_once() -> None:
         "Define in [query.columns] how its values are assigned to groups.",
         "query.grouping_sets[3]: must be one or more different columns, got age, age.",
         "query.grouping_sets[3]: must not be repeated, got age, age.",
-        "query.values: must be given with these functions, got median, avg.",
+        "query.values: must be a list of columns for median, avg, got nothing.",
         "traffic.sigma: must be less than or equal to 1, got 2.",
         "traffic.capped: must be true or false, got 1.",
         "traffic.flood: must be 0 with scramblers, got 3. Let the scramblers add more dummies instead.",
@@ -154,7 +154,10 @@ def test_every_problem_at_once() -> None:
             "query.partitions: must be at most 20, the number of groups of the smallest grouping set, got 21.",
         ),
         (SETS + 'values = ["x", "x"]\n', "query.values: must be different columns, got x, x."),
-        (SETS + 'values = ["x"]\nranges = { y = [0, 1] }\n', "query.ranges: must be of columns in values, got y."),
+        (
+            SETS + 'values = ["x"]\nranges = { y = [0, 1] }\n',
+            "query.ranges: must have only columns that are in query.values, got y.",
+        ),
         (
             SETS + 'values = ["x"]\nranges = { x = [1, 0] }\n',
             "query.ranges.x: must be [low, high], low first, got [1, 0].",

@@ -349,8 +349,8 @@ def _value_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
     functions = query.get("functions", ("count",))
     more = [name for name in functions if name != "count"] if isinstance(functions, list | tuple) else []
     if more and not values:
-        value = ", ".join(str(name) for name in more)
-        yield Problem(key="query.values", rule="must be given with these functions", value=value)
+        rule = f"must be a list of columns for {', '.join(str(name) for name in more)}"
+        yield Problem(key="query.values", rule=rule, value="nothing" if "values" not in query else "no column")
     if len(set(values)) < len(values):
         yield Problem(key="query.values", rule="must be different columns", value=", ".join(values))
     both = [name for name in values if name in table(query, "columns")]
@@ -360,7 +360,9 @@ def _value_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(key="query.values", rule="must differ from the grouping columns", value=value, hint=hint)
     unknown = [str(name) for name in table(query, "ranges") if name not in values]
     if unknown:
-        yield Problem(key="query.ranges", rule="must be of columns in values", value=", ".join(unknown))
+        yield Problem(
+            key="query.ranges", rule="must have only columns that are in query.values", value=", ".join(unknown)
+        )
     yield from reading.range_problems(query, "ranges")
 
 

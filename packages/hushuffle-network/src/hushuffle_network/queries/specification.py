@@ -42,10 +42,10 @@ class Traffic(Section):
     batch: Annotated[int, Field(ge=1)] | None = None
     """The largest number of sources of one scrambler (default: one scrambler serves all)."""
     min_batch: Annotated[int, Field(ge=1)] | None = None
-    """Fewest sources that a scrambler releases; the guarantee is for this number. Several places of one node count as
-    one source.
+    """Minimum number of sources in a batch that a scrambler releases; the guarantee is for this number. A node with
+    several messages in a batch counts as one source.
 
-    Default: four fifths of the smallest batch, rounded up; the whole batch under a cap.
+    Default: four fifths of the smallest batch, rounded up; with a cap, the whole batch.
     """
     scramblers: Annotated[int, Field(ge=1, le=plans.MOST_SCRAMBLERS)] | None = None
     """Number of scramblers, of different parties, that each batch passes; each adds its dummies (default: 1). The

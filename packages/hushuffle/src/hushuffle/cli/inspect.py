@@ -30,7 +30,7 @@ def inspect(
     out: Path | None = None,
     json: Flag = False,
 ) -> Exit:
-    """Show the owner of a table its contents, and draft a specification.
+    """Describe a table to its owner, and draft a specification.
 
     Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle inspect examples/places.csv

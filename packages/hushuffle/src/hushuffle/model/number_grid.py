@@ -89,8 +89,8 @@ class NumberGrid(_checks.ByName):
     def encode(self, numbers: npt.ArrayLike, *, rng: Coins) -> npt.NDArray[np.int64]:
         """Return the codes 0..levels-1 of numbers, shape (n,), by stochastic rounding.
 
-        With a keyed `rng`, a record is rounded the same way in every call. Pass the same generator to `randomize`
-        afterwards: `randomize` continues its stream of random bits.
+        With a keyed `rng`, every call takes a record's random bits from the start, so it rounds a record in the same
+        way. Pass the same generator to `randomize` afterwards, which takes the random bits that follow.
 
         Raises:
             InvalidInputError: `numbers` is not a one-dimensional array of numbers, or a number is not finite.

@@ -95,7 +95,9 @@ def problem(error: Mapping[str, Any], raw: Mapping[str, Any], words: Vocabulary 
         case "missing":
             value = "nothing"
         case "too_short":
-            rule = f"must be a list with at least {error['ctx']['min_length']} entries"
+            least = error["ctx"]["min_length"]
+            rule = "must be a list with a valid entry" if least == 1 else f"must be a list with {least} valid entries"
+
         case "extra_forbidden":
             hint = _home_of(str(path[-1]), _section_of(path, words), words)
     return Problem(key=_key(path), rule=rule, value=value, hint=hint)

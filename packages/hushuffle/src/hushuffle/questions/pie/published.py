@@ -70,10 +70,10 @@ def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
 
 def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
-    """Return t theta_GLH log2 min(n, k) in bits, theta_GLH = mu - nu of the bucket: an upper bound for local hashing.
+    """Return an upper bound, in bits, on the information in t = `reports` reports of a person by local hashing.
 
-    It bounds alpha* for t = `reports` = 1 (Theorem 4.4), and the joint information of t reports of one person, each
-    with its own hash (Theorem 4.5).
+    It is t * theta_GLH * log2(min(n, k)), with theta_GLH = mu - nu of the bucket. For t = 1 it bounds alpha* (Theorem
+    4.4), for t > 1 the joint information of t reports, each with its own hash (Theorem 4.5).
 
     Raises:
         InvalidInputError: reports < 1.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hushuffle.estimation import refused
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 
@@ -17,44 +18,51 @@ SHARES: Final = 2
 """The number of aggregators of a task of the Distributed Aggregation Protocol (DAP): a leader and a helper."""
 
 
+_NAMES: Final = {3: "Prio3SumVec", 4: "Prio3Histogram", 5: "Prio3MultihotCountVec"}
+"""The functions by their identifiers in the registry of the VDAF draft."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Vdaf:
     """The VDAF (verifiable distributed aggregation function) that adds up reports.
 
-    If a report is one number, the VDAF is `Prio3Histogram`; for bit vectors it is `Prio3MultihotCountVec`, whose
-    `max_weight` is the largest number of ones in a vector. `chunk_length` is near the square root of the length of the
-    proven vector, as the VDAF draft recommends.
+    If a report is one number, the VDAF is `Prio3Histogram`. For bit vectors it is `Prio3SumVec` with 1 as the largest
+    entry, or `Prio3MultihotCountVec` with a limit `most_ones` on the number of ones. `chunk_length` is near the square
+    root of the length of the proven vector, as the VDAF draft recommends.
 
-    >>> bits = Vdaf(length=8, max_weight=8)
+    >>> bits = Vdaf(length=8, bits=True)
     >>> bits.name, bits.number, bits.parameters
-    ('Prio3MultihotCountVec', 5, {'length': 8, 'chunk_length': 3, 'max_weight': 8})
+    ('Prio3SumVec', 3, {'length': 8, 'max_measurement': 1, 'chunk_length': 3})
     >>> bits.configuration.hex()
-    '00000008000000030000000000000008'
+    '00000008000000000000000100000003'
     """
 
     length: int
-    max_weight: int | None = None
+    bits: bool = False
+    most_ones: int | None = None
 
     @property
     def name(self) -> str:
-        return "Prio3Histogram" if self.max_weight is None else "Prio3MultihotCountVec"
+        return _NAMES[self.number]
 
     @property
     def number(self) -> int:
         """The identifier of the function in the registry of the VDAF draft."""
-        return 4 if self.max_weight is None else 5
+        return 5 if self.most_ones is not None else 3 if self.bits else 4
 
     @property
     def parameters(self) -> dict[str, int]:
         """The parameters of the function by the draft's names, in the order of DAP's encoding."""
-        weight = 0 if self.max_weight is None else self.max_weight.bit_length()
-        chunk = {"length": self.length, "chunk_length": max(1, round(math.sqrt(self.length + weight)))}
-        return chunk if self.max_weight is None else {**chunk, "max_weight": self.max_weight}
+        proven = self.length + (self.most_ones or 0).bit_length()
+        length, chunk = {"length": self.length}, {"chunk_length": max(1, round(math.sqrt(proven)))}
+        if self.most_ones is not None:
+            return length | chunk | {"max_weight": self.most_ones}
+        return length | ({"max_measurement": 1} if self.bits else {}) | chunk
 
     @property
     def configuration(self) -> bytes:
         """The parameters as DAP encodes them in a task's configuration."""
-        return struct.pack(">II" if self.max_weight is None else ">IIQ", *self.parameters.values())
+        return struct.pack({3: ">IQI", 4: ">II", 5: ">IIQ"}[self.number], *self.parameters.values())
 
 
 def refusal(protocol: Protocol) -> tuple[str, str, str] | None:
@@ -66,12 +74,12 @@ def refusal(protocol: Protocol) -> tuple[str, str, str] | None:
         return (
             "must be without noise that the servers add",
             f"{shuffler.all_coins:,} Bernoulli trials for each sum",
-            "DAP's aggregators cannot add noise.",
+            "DAP defines no such noise of aggregators. Leave it out. Other noise that they add only raises privacy.",
         )
     return None
 
 
-def vdaf(protocol: Protocol) -> Vdaf:
+def vdaf(protocol: Protocol, *, most_ones: int | None = None) -> Vdaf:
     """The VDAF whose aggregate result equals the result of `protocol.sums`.
 
     >>> import hushuffle as hs
@@ -81,17 +89,17 @@ def vdaf(protocol: Protocol) -> Vdaf:
     """
     bits = protocol.randomizer.law().one_hot is not None
     length = protocol.randomizer.inputs if bits else protocol.randomizer.layout.limits[0]
-    return Vdaf(length=length, max_weight=length if bits else None)
+    return Vdaf(length=length, bits=bits, most_ones=most_ones)
 
 
-def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any]) -> dict[str, Any]:
+def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any], most_ones: int | None = None) -> dict[str, Any]:
     """Settings of a DAP task that a collection determines, and the assumptions of its certificate.
 
     `batch` is the smallest batch size for which the guarantee holds; `asked` has the `reports_per_person` and the
-    `rounds` that the guarantee covers.
+    `rounds` that the guarantee covers. With `most_ones`, servers refuse a report with more ones.
     """
-    instance = vdaf(protocol)
-    number = instance.max_weight is None
+    instance = vdaf(protocol, most_ones=most_ones)
+    limit = [] if most_ones is None else [_limited(protocol, most_ones)]
     return {
         "standards": {"dap": DAP, "vdaf": VDAF},
         "min_batch_size": batch,
@@ -99,9 +107,11 @@ def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any]) -> dict[st
         "vdaf": {"type": instance.name, "shares": SHARES, **instance.parameters},
         "vdaf_configuration": instance.configuration.hex(),
         "measurement": "the number that the device reports"
-        if number
+        if not instance.bits
         else "the bits that the device reports, one true or false for each value",
-        "aggregate": "how often each number was reported" if number else "number of reports with bit 1, by value",
+        "aggregate": "how often each number was reported"
+        if not instance.bits
+        else "number of reports with bit 1, by value",
         "assumes": [
             "Each device randomizes its value before it splits the measurement into shares.",
             "The leader and the helper do not collude. If they do, only the guarantee local_epsilon holds.",
@@ -109,5 +119,15 @@ def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any]) -> dict[st
             "counts reports, and does not identify their senders.",
             f"One person gives at most {asked['reports_per_person']} of the reports of a batch, and is in at most "
             f"{asked['rounds']} of the batches.",
+            "Noise that the leader or the helper adds (Janus: dp_strategy) is not counted. It only raises privacy.",
+            *limit,
         ],
     }
+
+
+def _limited(protocol: Protocol, most_ones: int) -> str:
+    chance = refused(protocol.randomizer, most_ones=most_ones)
+    return (
+        f"Aggregators refuse an honest report with probability {chance.upper:.4g}. With n reports in a batch, refusals "
+        f"add (1 + exp(epsilon)) * n * {chance.upper:.4g} to delta."
+    )

@@ -4,7 +4,7 @@ A local randomizer sees one record. So if randomness is equal and one record cha
 change. Any other change reveals something about this record that no randomizer has protected: a filter, a total, a
 sorted order, a default taken from the data. The test has no false alarms, and knows nothing about the randomizer.
 
-Source: "Privacy in Theory, Bugs in Practice", arXiv 2602.17454 (2026): record and replay of randomness.
+Source: Cebere, Erb, Desfontaines, Bellet, Fitzsimons 2026 (arXiv 2602.17454), record and replay of randomness.
 """
 
 from __future__ import annotations

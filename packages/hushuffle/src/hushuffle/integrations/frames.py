@@ -74,8 +74,8 @@ def collect_table(
     if not hasattr(table, "__arrow_c_stream__"):
         hint = "Pass a frame of Polars, pandas or pyarrow, or a relation of DuckDB."
         _checks.reject("table", "an object with the Arrow interface", f"<{type(table).__name__}>", hint)
-    question = collection.whole.population.answered(column, given=True)
-    wanted = [question.column, question.person, None if keys is None else keys.ids]
+    answered = collection.whole.population.answered(column, given=True)
+    wanted = [answered.column, answered.person, None if keys is None else keys.ids]
     frame = pl.DataFrame(table)
     frame = frame.select([name for name in dict.fromkeys(wanted) if name in frame.columns])
     with TemporaryDirectory(prefix=".", dir=out.absolute().parent) as private:

@@ -16,6 +16,7 @@ LAWS = {
     "binomial": hs.DummyLaw.binomial(trials=40, p=0.3),
     "geometric": hs.DummyLaw.geometric(mean=2.5),
     "laplace": hs.DummyLaw.discrete_laplace(center=6, scale=2.0),
+    "gaussian": hs.DummyLaw.discrete_gaussian(center=9, sigma=1.5),
     "own": hs.DummyLaw.of({0: 0.25, 7: 0.5, 30: 0.25}),
 }
 every = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
@@ -31,6 +32,9 @@ def exact(name: str) -> dict[int, Fraction]:
     if name == "laplace":
         weights = {d: Fraction(math.exp(-abs(d - 6) / 2.0)) for d in range(13)}
         return {d: weight / sum(weights.values()) for d, weight in weights.items()}
+    if name == "gaussian":
+        weights = {d: Fraction(math.exp(-((d - 9) ** 2) / 4.5)) for d in range(19)}
+        return {d: weight / sum(weights.values()) for d, weight in weights.items()}
     return {0: Fraction(1, 4), 7: Fraction(1, 2), 30: Fraction(1, 4)}
 
 
@@ -40,7 +44,7 @@ def test_the_implemented_law_is_the_one_written_down_up_to_parts(name: str) -> N
     parts = dict(zip(law.numbers.tolist(), law.parts, strict=True))
     assert sum(law.parts) == SCALE
     # Cumulative probabilities are rounded down, so that each is off by less than a part; e**x is a float here.
-    slack = 3 if name != "laplace" else SCALE * 2.0**-50
+    slack = 3 if name not in ("laplace", "gaussian") else SCALE * 2.0**-50
     assert all(abs(parts.get(d, 0) - chance * SCALE) < slack for d, chance in wanted.items())
     assert set(parts) <= set(wanted)
     assert law.mean == pytest.approx(float(sum(d * chance for d, chance in wanted.items())), rel=1e-12)
@@ -105,6 +109,7 @@ DIGESTS = {
     "binomial": "5d6ec3866e6c6a17",
     "geometric": "c12756605ce30f34",
     "laplace": "51479496c9e3114e",
+    "gaussian": "65bc9896e67f26aa",
     "own": "5b2b96023f2e97ae",
 }
 
@@ -158,6 +163,8 @@ def test_what_is_refused() -> None:
         hs.DummyLaw.binomial(trials=5, p=1.0)
     with pytest.raises(InvalidInputError, match="`scale` must be"):
         hs.DummyLaw.discrete_laplace(center=5, scale=0.0)
+    with pytest.raises(InvalidInputError, match="`sigma` must be"):
+        hs.DummyLaw.discrete_gaussian(center=5, sigma=0.0)
 
 
 def test_too_many_numbers_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,9 @@ from hushuffle.estimation.sums import estimate_sum as estimate_sum
 from hushuffle.mechanisms.adversaries import Informed as Informed
 from hushuffle.mechanisms.adversaries import Strong as Strong
 from hushuffle.mechanisms.adversaries import Uninformed as Uninformed
+from hushuffle.mechanisms.column_views import ColumnCounts as ColumnCounts
+from hushuffle.mechanisms.column_views import ColumnView as ColumnView
+from hushuffle.mechanisms.column_views import ColumnViews as ColumnViews
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol as MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol as Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping as BitFlipping

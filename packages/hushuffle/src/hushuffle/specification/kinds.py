@@ -175,6 +175,19 @@ class LaplaceDummies(DrawnDummies):
         return shufflers.DummyLaw.discrete_laplace(center=self.center, scale=self.scale)
 
 
+class GaussianDummies(DrawnDummies):
+    """The number of dummies has a discrete Gaussian distribution, truncated at 0 and at twice its center."""
+
+    kind: Literal["discrete-gaussian"]
+    center: Annotated[int, Field(ge=0, le=LARGEST // 2)]
+    """The most likely number of dummies, which is also the mean."""
+    sigma: Annotated[float, Field(gt=0, le=LARGEST)]
+    """Standard deviation of the number of dummies."""
+
+    def law(self) -> shufflers.DummyLaw:
+        return shufflers.DummyLaw.discrete_gaussian(center=self.center, sigma=self.sigma)
+
+
 class OwnDummies(DrawnDummies):
     """The number of dummies has a given distribution: a list of numbers and their probabilities."""
 
@@ -203,7 +216,7 @@ class EndlessDummies(DrawnDummies):
         return shufflers.GeometricDummies(ratio=self.ratio)
 
 
-DUMMY_LAWS: Final = (BinomialDummies, GeometricDummies, LaplaceDummies, OwnDummies)
+DUMMY_LAWS: Final = (BinomialDummies, GeometricDummies, LaplaceDummies, GaussianDummies, OwnDummies)
 """The classes that describe a random number of dummies, one per `kind`."""
 
 
@@ -219,6 +232,7 @@ Dummies = Annotated[
     | Annotated[BinomialDummies, Tag("binomial")]
     | Annotated[GeometricDummies, Tag("geometric")]
     | Annotated[LaplaceDummies, Tag("discrete-laplace")]
+    | Annotated[GaussianDummies, Tag("discrete-gaussian")]
     | Annotated[OwnDummies, Tag("own")],
     Discriminator(_kind_of_dummies),
 ]
@@ -233,7 +247,8 @@ _TYPES: Final[dict[str, Any]] = {
     "true": Literal[True],
     "dummies": Dummies,
     "endless dummies": Annotated[
-        BinomialDummies | GeometricDummies | LaplaceDummies | OwnDummies | EndlessDummies, Field(discriminator="kind")
+        BinomialDummies | GeometricDummies | LaplaceDummies | GaussianDummies | OwnDummies | EndlessDummies,
+        Field(discriminator="kind"),
     ],
 }
 """The type of a key, by the type of its `Setting`."""

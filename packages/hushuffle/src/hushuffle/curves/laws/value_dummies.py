@@ -15,8 +15,9 @@ Source: docs/theory/histograms.md, Theorem 4 and Theorem 5.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,6 +93,13 @@ class ValueCounts:
         infinite: Floats = np.full(self.own.size, np.inf)
         return np.asarray(np.divide(self.own, self.without, out=infinite, where=self.without > 0))
 
+    @cached_property
+    def falling(self) -> tuple[Floats, Floats, Floats]:
+        """Negated ratios in ascending order, and the total probabilities of the first 0, 1, ... of these counts."""
+        order = np.argsort(-self.ratio, kind="stable")
+        own, without = (np.append(0.0, np.cumsum(part[order])) for part in (self.own, self.without))
+        return -self.ratio[order], own, without
+
     def together(self) -> ValueCounts:
         cells = np.arange(0, self.own.size, -(-self.own.size // _CELLS))
         return ValueCounts(
@@ -110,11 +118,7 @@ def divergence_between(old: ValueCounts, new: ValueCounts, epsilon: float) -> tu
     >>> [round(end, 9) for end in divergence_between(counts, counts, 0.0)]
     [0.75, 0.75]
     """
-    growth, ratio = math.exp(epsilon), old.ratio
-    order = np.argsort(-ratio, kind="stable")
-    falling = -ratio[order]
-    own = np.append(0.0, np.cumsum(old.own[order]))
-    without = np.append(0.0, np.cumsum(old.without[order]))
+    growth, (falling, own, without) = math.exp(epsilon), old.falling
     limit = growth * new.ratio
     noise = 2 * (old.doubt + new.doubt) + EPS * (64 + old.own.size + new.own.size)
 
@@ -126,6 +130,65 @@ def divergence_between(old: ValueCounts, new: ValueCounts, epsilon: float) -> tu
     around = sum(sides(limit * (1 - 4 * noise)))
     value = first - second
     return value - noise * around, value + noise * around + 2 * (old.lost + new.lost)
+
+
+STILL = ValueCounts(without=np.ones(1), own=np.ones(1))
+"""A count that no value changes."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneCount(PrivacyCurve):
+    """Privacy curve of one released count, which one person's value raises by 1 or not, among a number of dummies.
+
+    `n` is the number of people (or columns). Unlike `TrueAmongEach`, no other count changes in return.
+
+    >>> import hushuffle as hs
+    >>> laplace = ValueCounts.of(hs.DummyLaw.discrete_laplace(center=90, scale=3.0))
+    >>> print(OneCount(counts=laplace, n=1000).epsilon(1e-9))
+    0.3334 nats (certified bracket)
+    """
+
+    counts: ValueCounts
+    n: int
+    exact = True
+    pure = math.inf
+    sources = (MURAKAMI,)
+    proof = "an exact sum over all values of one count"
+
+    @cached_property
+    def certain(self) -> float:  # type: ignore[override]
+        return self.lower(LARGEST)[0]
+
+    @cached_property
+    def floor(self) -> float:  # type: ignore[override]
+        return self.upper(LARGEST)
+
+    def guess(self) -> float:
+        places = np.arange(self.counts.without.size)
+        mean = float(self.counts.without @ places)
+        return 3 / math.sqrt(float(self.counts.without @ (places - mean) ** 2) + 1)
+
+    def upper(self, epsilon: float) -> float:
+        return max(min(max(high for _, high in self._both(epsilon)), 1.0), _TINY)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        (more, _), (less, _) = self._both(epsilon)
+        target = (1, 0) if more >= less else (0, 1)
+        return max(more, less, 0.0), Witness(family=AT_FIRST, others=(self.n - 1,), target=target)
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        del log_tail  # missing events have negligible probability
+        witness = Witness(family=AT_FIRST, others=(self.n - 1,), target=(1, 0))
+        return (DatasetPair(witness=witness, p=self.counts.own, q=self.counts.without, doubt=self.counts.doubt),)
+
+    def _both(self, epsilon: float) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Bounds on the divergence with the value from that without it, and of that without from that with it."""
+        return divergence_between(self.counts, STILL, epsilon), divergence_between(self._turned, STILL, epsilon)
+
+    @cached_property
+    def _turned(self) -> ValueCounts:
+        """The two distributions exchanged; as the first of two counts, its cached sums make an evaluation fast."""
+        return replace(self.counts, without=self.counts.own, own=self.counts.without)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,6 +240,10 @@ class TrueAmongEach(PrivacyCurve):
     @property
     def certain(self) -> float:  # type: ignore[override]
         return 0.0 if math.isfinite(self.pure) else self.lower(LARGEST)[0]
+
+    @cached_property
+    def floor(self) -> float:  # type: ignore[override]
+        return 0.0 if math.isfinite(self.pure) else self.upper(LARGEST)
 
     def guess(self) -> float:
         places = np.arange(self.counts.without.size)

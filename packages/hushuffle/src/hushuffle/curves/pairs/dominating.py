@@ -49,6 +49,9 @@ _GROWTH: Final = 0.02
 _FARTHEST: Final = 300.0
 """Epsilon beyond which the remaining delta counts as an infinite privacy loss."""
 
+_HAIR: Final = 1e-6
+"""Relative distance from its floor at which a curve counts as having reached it."""
+
 _SPREADS: Final[WeakKeyDictionary[PrivacyCurve, float]] = WeakKeyDictionary()
 
 _VERY_FAR: Final = 16.0
@@ -76,7 +79,8 @@ class TabulatedCurve:
         near, spread = law.near(negligible, often=True), typical_loss(law)
         fine, index, deltas = max(1.0, np.floor(FINE * spread / step)), 0.0, [near.upper(0.0)]
         places, last = [index], float(np.ceil(law.pure / step * (1 - 4 * EPS)))
-        while deltas[-1] > negligible and step * index < _FARTHEST:
+        enough = max(negligible, near.floor * (1 + _HAIR))  # beyond its floor, delta does not fall
+        while deltas[-1] > enough and step * index < _FARTHEST:
             index = min(index + max(fine, float(np.floor(_GROWTH * index))), max(last, index + 1))
             # Slightly smaller than the lattice point, so that the rounded product cannot exceed it.
             epsilon = step * index * (1 - 4 * EPS)

@@ -2,7 +2,8 @@
 
 `epsilon` holds for all datasets. `published_pair_epsilon`, `pair_epsilon` and `filling_epsilon` hold only for the
 datasets in their descriptions. The `evaluate_privacy_for_...` functions simulate epsilon, as described in the technical
-details of the buffling package. Signal-to-noise ratios are in `snr`.
+details of the buffling package. Signal-to-noise ratios are in `snr`. `views_epsilon` is for columns without flips: the
+shuffler adds dummies to the counts that it releases.
 """
 
 from hushuffle.questions.bloom import transition as snr
@@ -23,6 +24,7 @@ from hushuffle.questions.bloom.simulation import (
     ratio_of_hypergeometric_mgf,
 )
 from hushuffle.questions.bloom.transition import ones_matrix, transition_matrix
+from hushuffle.questions.bloom.views import views_delta, views_epsilon
 
 __all__ = [
     "FlipProbability",
@@ -40,4 +42,6 @@ __all__ = [
     "ratio_of_hypergeometric_mgf",
     "snr",
     "transition_matrix",
+    "views_delta",
+    "views_epsilon",
 ]

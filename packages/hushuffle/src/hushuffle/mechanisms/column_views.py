@@ -1,0 +1,240 @@
+"""Views of the columns of several publishers' filters: a shuffler counts what they show, and adds dummies.
+
+Column i holds position i of all publishers' filters: bits, or numbers of contacts. The shuffler has the columns without
+the key of the hash functions. A view maps each column to a cell. The shuffler releases, for each view, how many columns
+are in each cell, plus an independent random number of dummies. The number of columns is public.
+
+Source: docs/theory/histograms.md, Theorem 4 and Corollary 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
+from hushuffle.mechanisms.shufflers.source import GeometricDummies
+from hushuffle.mechanisms.sketches.filters import MOST_BITS, MOST_HASHES
+from hushuffle.model import Histogram
+from hushuffle.randomness import secure
+
+if TYPE_CHECKING:
+    from hushuffle.randomness import Randomness
+
+Integers = npt.NDArray[np.int64]
+Shown = Literal["union", "patterns", "contacts"]
+SHOWN: Final[tuple[Shown, ...]] = get_args(Shown)
+MOST_PUBLISHERS: Final = 20
+MOST_CONTACTS: Final = 255
+_LARGEST: Final = 1 << 31
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnView:
+    """One view of the columns, with the distribution of the number of dummies of each released count.
+
+    Args:
+        publishers: the publishers whose entries of a column the view uses, 0, 1, ...; each once.
+        shows: "union" counts the columns with an entry above 0, a single count. "patterns" counts the columns with each
+            of the 2**s bit patterns of the s publishers. "contacts" counts the columns with each sum of their entries
+            from 0 to `most`; larger sums count as `most`.
+        each: distribution of the number of dummies, drawn for each count.
+        most: largest number of contacts, 1 to 255; only for "contacts".
+
+    Raises:
+        InvalidInputError: an argument is out of range.
+
+    >>> import hushuffle as hs
+    >>> ColumnView(publishers=(0, 2), shows="patterns", each=hs.DummyLaw.geometric(mean=10.0)).cells
+    4
+    """
+
+    publishers: tuple[int, ...]
+    each: DummyLaw | GeometricDummies
+    shows: Shown = "union"
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.shows not in SHOWN:
+            _checks.reject("shows", f"one of {', '.join(SHOWN)}", self.shows)
+        _checks.of_type("each", self.each, DummyLaw, GeometricDummies)
+        chosen = tuple(_checks.integer("publishers", place, low=0) for place in self.publishers)
+        if not chosen or not len(set(chosen)) == len(chosen) <= MOST_PUBLISHERS:
+            _checks.reject("publishers", f"1 to {MOST_PUBLISHERS} publishers, each once", chosen)
+        if self.shows == "contacts":
+            _checks.set_fields(self, most=_checks.integer("most", self.most or 0, low=1, high=MOST_CONTACTS))
+        elif self.most is not None:
+            _checks.reject("most", 'given only with shows="contacts"', self.most)
+        _checks.set_fields(self, publishers=chosen)
+
+    @property
+    def cells(self) -> int:
+        """Number of released counts."""
+        return self._values - self._unseen
+
+    @property
+    def moved(self) -> int:
+        """Number of released counts that change by 1 if one column changes: 1 for "union", otherwise at most 2."""
+        return 2 - self._unseen
+
+    @property
+    def dummies(self) -> float:
+        """Mean number of dummies of all released counts together."""
+        return self.cells * self.each.mean
+
+    @property
+    def _unseen(self) -> int:
+        """Number of cells that are not released: columns without any entry, whose number follows from the others'."""
+        return 1 if self.shows == "union" else 0
+
+    @property
+    def _values(self) -> int:
+        sizes = {"union": 2, "contacts": (self.most or 0) + 1}
+        return sizes.get(self.shows, 1 << len(self.publishers))
+
+    def tally(self, columns: npt.NDArray[Any], weights: Integers | None = None) -> Integers:
+        """Return how many columns are in each released cell, without dummies (private), shape (cells,).
+
+        Args:
+            columns: bit patterns, shape (m,), or numbers of contacts, shape (m, publishers).
+            weights: how often each of these columns occurs, shape (m,); None: once.
+
+        >>> import hushuffle as hs
+        >>> view = ColumnView(publishers=(0, 1), shows="contacts", most=1, each=hs.DummyLaw.of({0: 1.0}))
+        >>> view.tally(np.array([0, 1, 2, 3, 4])).tolist()
+        [2, 3]
+        """
+        if columns.ndim == 1:
+            places = [columns >> place & 1 for place in self.publishers]
+        else:
+            places = [columns[:, place] for place in self.publishers]
+        cells = np.zeros(columns.shape[0], dtype=np.int64)
+        for bit, entries in enumerate(places):
+            if self.shows == "contacts":
+                cells += entries
+            else:
+                cells |= (entries > 0).astype(np.int64) << (bit if self.shows == "patterns" else 0)
+        np.minimum(cells, self._values - 1, out=cells)
+        if weights is None:
+            return np.bincount(cells, minlength=self._values)[self._unseen :]
+        counts = np.zeros(self._values, dtype=np.int64)
+        np.add.at(counts, cells, weights)
+        return counts[self._unseen :]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnViews(_checks.ByName):
+    """Several views of the columns of several publishers' filters, released together, each with its own dummies.
+
+    Args:
+        publishers: number K of publishers, 1 to 20.
+        columns: number m of columns, that is of positions of each filter; public.
+        views: the released views, one or more.
+        hashes: number of hash functions, and so of columns that one person changes.
+
+    Raises:
+        InvalidInputError: a number is out of range, a view names a publisher that does not exist, or there are more
+            than 2**31 released counts.
+
+    >>> import hushuffle as hs
+    >>> view = ColumnView(publishers=(0, 1), each=hs.DummyLaw.discrete_laplace(center=90, scale=3.0))
+    >>> design = ColumnViews(publishers=2, columns=1000, views=(view,))
+    >>> print(hs.bloom.views_epsilon(design, delta=1e-9))
+    0.3334 nats (certified bracket)
+    """
+
+    publishers: int
+    columns: int
+    views: tuple[ColumnView, ...]
+    hashes: int = 1
+
+    def __post_init__(self) -> None:
+        width = _checks.integer("publishers", self.publishers, low=1, high=MOST_PUBLISHERS)
+        _checks.set_fields(
+            self,
+            publishers=width,
+            columns=_checks.integer("columns", self.columns, low=1, high=MOST_BITS),
+            hashes=_checks.integer("hashes", self.hashes, low=1, high=MOST_HASHES),
+            views=tuple(self.views),
+        )
+        if not self.views:
+            _checks.reject("views", "at least one view", "none")
+        for view in self.views:
+            _checks.of_type("views", view, ColumnView)
+            _checks.integer("publishers of a view", max(view.publishers), low=0, high=width - 1)
+        if sum(view.cells for view in self.views) > _LARGEST:
+            _checks.reject("views", f"at most {_LARGEST:,} counts in all", "<more>")
+
+    @property
+    def dummies(self) -> float:
+        """Mean number of dummies of all views."""
+        return sum(view.dummies for view in self.views)
+
+    def release(
+        self, columns: npt.ArrayLike | Histogram | Iterable[Any], *, rng: Randomness | None = None
+    ) -> ColumnCounts:
+        """Count what each view shows of the columns, and add fresh dummies to each count: the shuffler's work.
+
+        Args:
+            columns: all m columns: their bit patterns, shape (m,) (`hushuffle.mechanisms.sketches.align(filters)`);
+                their counts by bit pattern (a `Histogram` of 2**K values); their numbers of contacts, shape (m, K); or
+                an iterator of such arrays, chunk by chunk.
+            rng: source of randomness; default `hs.secure()`.
+
+        Raises:
+            InvalidInputError: there are not m columns, or they do not fit K publishers. No message shows a column.
+        """
+        counts, total = [np.zeros(view.cells, dtype=np.int64) for view in self.views], 0
+        for chunk, weights in self._chunks(columns):
+            total += chunk.shape[0] if weights is None else int(weights.sum())
+            counts = [count + view.tally(chunk, weights) for count, view in zip(counts, self.views, strict=True)]
+        if total != self.columns:
+            _checks.reject("columns", f"m = {self.columns} columns in all", f"<{total} columns>")
+        source = secure() if rng is None else rng
+        noisy = (count + view.each.draws(view.cells, source) for count, view in zip(counts, self.views, strict=True))
+        return ColumnCounts(design=self, counts=tuple(noisy))
+
+    def _chunks(self, columns: Any) -> Iterable[tuple[npt.NDArray[Any], Integers | None]]:
+        if isinstance(columns, Histogram):
+            if columns.k != 1 << self.publishers:
+                _checks.reject("columns", f"counts of 2**{self.publishers} bit patterns", columns.k)
+            yield np.arange(columns.k), columns.counts
+            return
+        whole = isinstance(columns, np.ndarray | list | tuple)
+        for chunk in [columns] if whole else columns:
+            yield self._checked(np.asarray(chunk)), None
+
+    def _checked(self, chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        integers = chunk.dtype.kind in "iu" or chunk.size == 0
+        shaped = chunk.ndim == 1 or (chunk.ndim == 2 and chunk.shape[1] == self.publishers)
+        if not integers or not shaped:
+            rule = f"bit patterns, shape (m,), or contacts, shape (m, {self.publishers}), as integers"
+            _checks.reject("columns", rule, f"<{chunk.dtype} of shape {chunk.shape}>")
+        largest = (1 << self.publishers) - 1 if chunk.ndim == 1 else _LARGEST
+        if chunk.size and not (chunk.min() >= 0 and chunk.max() <= largest):
+            _checks.reject("columns", f"between 0 and {largest:,}", "<a number out of range>")
+        return chunk
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ColumnCounts:
+    """The release: for each view of `design`, the counts of its cells with their dummies, shape (cells,) each.
+
+    Raises:
+        InvalidInputError: the counts do not have the shapes of the views.
+    """
+
+    design: ColumnViews
+    counts: tuple[Integers, ...]
+
+    def __post_init__(self) -> None:
+        shapes = [(view.cells,) for view in self.design.views]
+        counts = tuple(np.asarray(count) for count in self.counts)
+        if [count.shape for count in counts] != shapes or any(count.dtype.kind not in "iu" for count in counts):
+            _checks.reject("counts", f"arrays of integers of shapes {shapes}", [count.shape for count in counts])
+        _checks.set_fields(self, counts=counts)

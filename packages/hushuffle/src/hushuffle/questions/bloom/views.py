@@ -1,0 +1,94 @@
+"""Central epsilon of several views of columns, each with dummies of its own, released together."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+from hushuffle import _checks
+from hushuffle.curves.base import Laws, PrivacyCurve, bracket
+from hushuffle.curves.laws.value_dummies import OneCount, TrueAmongEach, ValueCounts
+from hushuffle.curves.pairs.composition import ComposedCurve
+from hushuffle.mechanisms.column_views import ColumnViews
+from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
+from hushuffle.mechanisms.shufflers.source import GeometricDummies
+from hushuffle.model import Bound
+from hushuffle.questions.bloom.privacy import person_delta
+
+_HALVINGS: Final = 24
+"""For several changed columns, the delta of one column is halved up to this often, until group privacy meets delta."""
+
+
+def views_epsilon(design: ColumnViews, *, delta: float, touched: int | None = None) -> Bound:
+    """Return a certified bracket of epsilon (nats) for all views of the columns, released together.
+
+    Relation: `touched` of the m columns change, from any values to any values; m is public. One person added or removed
+    changes `design.hashes` columns (the default). One person exchanged for another changes twice as many. Adversary:
+    sees all released counts, and may know all other columns and the key of the hash functions.
+
+    If one column changes, each view's count of its old cell falls by 1, and that of its new cell rises by 1. The upper
+    bound composes the worst change of every view. The lower bound is attained by a column that changes from no entry to
+    the largest entries of all publishers, which changes all views at once. For several columns, the upper bound follows
+    from group privacy, and the lower bound is that of one column.
+
+    Args:
+        design: the views and their dummies.
+        delta: in (0, 1): the dummies of a count are bounded, so no finite epsilon holds at delta = 0.
+        touched: number of columns that change, from 1 to m.
+
+    Raises:
+        InvalidInputError: an argument is out of range.
+
+    Source: docs/theory/histograms.md, Theorem 4 and Corollary 11; docs/theory/composition.md, Theorem 3.
+
+    >>> import hushuffle as hs
+    >>> law = hs.DummyLaw.discrete_laplace(center=1200, scale=30.0)
+    >>> patterns = hs.ColumnView(publishers=(0, 1, 2), shows="patterns", each=law)
+    >>> print(hs.bloom.views_epsilon(hs.ColumnViews(publishers=3, columns=10**6, views=(patterns,)), delta=1e-9))
+    0.06667 nats (certified bracket)
+    """
+    level = _checks.probability("delta", delta, low_open=True, high_open=True)
+    several = _checks.integer("touched", touched or design.hashes, low=1, high=design.columns)
+    curve = views_curve(design)
+    column = replace(curve.epsilon(level), witness=None)
+    if several == 1:
+        return column
+    upper = math.inf
+    for halving in range(_HALVINGS):
+        whole = several * curve.epsilon(level / several / 2**halving).upper
+        if math.isinf(whole) or person_delta(curve.upper, whole, several) <= level:
+            upper = whole
+            break
+    return bracket(column.lower, upper, unit="nats", sources=column.sources)
+
+
+def views_delta(design: ColumnViews, *, epsilon: float) -> Bound:
+    """Return a certified bracket of delta at `epsilon` (nats) if one column changes from any value to any value.
+
+    Raises:
+        InvalidInputError: epsilon is negative or infinite.
+
+    Source: as `views_epsilon`.
+
+    >>> import hushuffle as hs
+    >>> view = hs.ColumnView(publishers=(0,), each=hs.DummyLaw.of({0: 0.5, 1: 0.5}))
+    >>> print(hs.bloom.views_delta(hs.ColumnViews(publishers=1, columns=3, views=(view,)), epsilon=0.0))
+    0.5000 (exact)
+    """
+    return replace(views_curve(design).delta(_checks.non_negative("epsilon", epsilon)), witness=None)
+
+
+def views_curve(design: ColumnViews) -> PrivacyCurve:
+    """Return the privacy curve of all views of a design if one column changes."""
+    kinds = Counter((view.each, view.moved) for view in design.views)
+    laws: Laws = [(_curve(each, moved, design.columns), times) for (each, moved), times in kinds.items()]
+    return laws[0][0] if kinds.total() == 1 else ComposedCurve(laws=laws)
+
+
+@lru_cache(maxsize=256)
+def _curve(each: DummyLaw | GeometricDummies, moved: int, columns: int) -> PrivacyCurve:
+    counts = ValueCounts.of(each)
+    return OneCount(counts=counts, n=columns) if moved == 1 else TrueAmongEach.of(counts, k=3, n=columns)

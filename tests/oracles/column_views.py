@@ -1,0 +1,78 @@
+"""Views of columns with dummies, by going through every dataset, neighbour and outcome in fractions.
+
+A column is a tuple of the publishers' entries. Nothing here knows a formula of the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+
+Column = tuple[int, ...]
+Law = Mapping[int, Fraction]
+Shown = tuple[str, tuple[int, ...], int]
+"""What a view shows, its publishers, and the largest number of contacts."""
+
+
+def cells_of(shown: Shown) -> list[object]:
+    """Return the released cells of a view."""
+    what, publishers, most = shown
+    if what == "union":
+        return ["seen"]
+    if what == "contacts":
+        return list(range(most + 1))
+    # The first publisher is the lowest bit of a pattern.
+    return [tuple(reversed(bits)) for bits in product((0, 1), repeat=len(publishers))]
+
+
+def cell(shown: Shown, column: Column) -> object:
+    """Return the cell of a column; a union has the cell "none", which is not released."""
+    what, publishers, most = shown
+    entries = [column[place] for place in publishers]
+    if what == "union":
+        return "seen" if any(entries) else "none"
+    if what == "contacts":
+        return min(sum(entries), most)
+    return tuple(int(entry > 0) for entry in entries)
+
+
+def counts(shown: Shown, columns: Iterable[Column]) -> list[int]:
+    seen = [cell(shown, column) for column in columns]
+    return [seen.count(each) for each in cells_of(shown)]
+
+
+def release(views: Sequence[tuple[Shown, Law]], columns: Sequence[Column]) -> dict[tuple[int, ...], Fraction]:
+    """Return the probabilities of all released counts."""
+    outcomes: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
+    for shown, law in views:
+        for truth in counts(shown, columns):
+            outcomes = {
+                (*before, truth + dummies): chance * share
+                for before, chance in outcomes.items()
+                for dummies, share in law.items()
+            }
+    return outcomes
+
+
+def divergence(
+    first: Mapping[tuple[int, ...], Fraction], second: Mapping[tuple[int, ...], Fraction], growth: Fraction
+) -> Fraction:
+    gaps = (chance - growth * second.get(outcome, Fraction(0)) for outcome, chance in first.items())
+    return sum((gap for gap in gaps if gap > 0), Fraction(0))
+
+
+def every_column(publishers: int, largest: int) -> Iterator[Column]:
+    return product(range(largest + 1), repeat=publishers)
+
+
+def worst(
+    views: Sequence[tuple[Shown, Law]], *, publishers: int, largest: int, columns: int, growth: Fraction
+) -> Fraction:
+    """Return the largest divergence over all datasets that differ in the first column."""
+    values = list(every_column(publishers, largest))
+    found = Fraction(0)
+    for others in product(values, repeat=columns - 1):
+        laws = [release(views, [value, *others]) for value in values]
+        found = max(found, *(divergence(first, second, growth) for first, second in product(laws, laws)))
+    return found

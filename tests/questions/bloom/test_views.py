@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hushuffle as hs
+from hushuffle.errors import InvalidInputError
+from oracles import column_views as oracle
+
+COIN = {0: Fraction(1, 2), 1: Fraction(1, 2)}
+SKEWED = {0: Fraction(1, 8), 1: Fraction(1, 2), 2: Fraction(3, 8)}
+PEAK = {0: Fraction(1, 8), 1: Fraction(1, 4), 2: Fraction(1, 4), 3: Fraction(1, 4), 4: Fraction(1, 8)}
+UNION, PAIR, PATTERNS = ("union", (0, 1), 0), ("union", (1,), 0), ("patterns", (0, 1), 0)
+TWICE, WIDE, THREE = ("contacts", (0, 1), 2), ("patterns", (0, 1, 2), 0), ("union", (0, 1, 2), 0)
+Views = list[tuple[oracle.Shown, oracle.Law]]
+
+
+def design(views: Views, *, publishers: int, columns: int, hashes: int = 1) -> hs.ColumnViews:
+    made = [
+        hs.ColumnView(publishers=who, shows=what, most=most or None, each=hs.DummyLaw.of(law))  # type: ignore[arg-type]
+        for (what, who, most), law in views
+    ]
+    return hs.ColumnViews(publishers=publishers, columns=columns, views=tuple(made), hashes=hashes)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize(
+    ("views", "publishers", "largest", "columns"),
+    [
+        ([(UNION, COIN)], 2, 1, 2),
+        ([(UNION, SKEWED)], 2, 1, 2),
+        ([(PAIR, PEAK)], 2, 1, 1),
+        ([(PATTERNS, SKEWED)], 2, 1, 2),
+        ([(TWICE, PEAK)], 2, 2, 2),
+        ([(WIDE, COIN)], 3, 1, 1),
+        ([(THREE, PEAK)], 3, 1, 2),
+    ],
+)
+def test_one_view_is_exact(views: Views, publishers: int, largest: int, columns: int, epsilon: float) -> None:
+    growth = Fraction(math.exp(epsilon))
+    truth = oracle.worst(views, publishers=publishers, largest=largest, columns=columns, growth=growth)
+    bound = hs.bloom.views_delta(design(views, publishers=publishers, columns=columns), epsilon=epsilon)
+    assert bound.lower * (1 - 1e-12) <= truth <= bound.upper * (1 + 1e-12)
+    assert bound.kind == "exact"
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize(
+    ("views", "publishers", "largest", "columns"),
+    [
+        ([(UNION, PEAK), (PAIR, PEAK)], 2, 1, 1),
+        ([(UNION, SKEWED), (PATTERNS, COIN)], 2, 1, 1),
+        ([(PATTERNS, SKEWED), (TWICE, COIN), (UNION, PEAK)], 2, 2, 1),
+        ([(THREE, PEAK), (("union", (0,), 0), PEAK), (("union", (1,), 0), PEAK), (("union", (2,), 0), PEAK)], 3, 1, 1),
+        ([(WIDE, COIN), (THREE, SKEWED)], 3, 1, 1),
+        ([(UNION, PEAK), (UNION, PEAK)], 2, 1, 2),
+    ],
+)
+def test_several_views_together_by_enumeration(
+    views: Views, publishers: int, largest: int, columns: int, epsilon: float
+) -> None:
+    growth = Fraction(math.exp(epsilon))
+    truth = oracle.worst(views, publishers=publishers, largest=largest, columns=columns, growth=growth)
+    bound = hs.bloom.views_delta(design(views, publishers=publishers, columns=columns), epsilon=epsilon)
+    assert bound.lower <= truth <= bound.upper
+    assert bound.upper <= 1.3 * float(truth) + 1e-12
+
+
+def test_epsilon_against_enumeration() -> None:
+    views: Views = [(UNION, PEAK), (PAIR, PEAK)]
+    bound = hs.bloom.views_epsilon(design(views, publishers=2, columns=1), delta=0.3)
+    ends = [
+        oracle.worst(views, publishers=2, largest=1, columns=1, growth=Fraction(math.exp(epsilon)))
+        for epsilon in (bound.lower, bound.upper)
+    ]
+    assert ends[1] <= Fraction(0.3) <= ends[0] * Fraction(1.0001)
+
+
+@pytest.mark.parametrize("touched", [2, 3])
+def test_several_changed_columns_by_enumeration(touched: int) -> None:
+    views: Views = [(UNION, PEAK)]
+    made = design(views, publishers=2, columns=3, hashes=touched)
+    bound = hs.bloom.views_epsilon(made, delta=0.7)
+    less, more = (oracle.release(views, [(1, 1)] * ones + [(0, 0)] * (3 - ones)) for ones in (0, touched))
+    growth = Fraction(math.exp(min(bound.upper, 10)))
+    assert max(oracle.divergence(less, more, growth), oracle.divergence(more, less, growth)) <= Fraction(0.7)
+    assert bound == hs.bloom.views_epsilon(design(views, publishers=2, columns=3), delta=0.7, touched=touched)
+
+
+def test_a_membership_game_reaches_the_bound() -> None:
+    """The best test of one column, from no publisher to all, is right as often as delta at epsilon = 0 allows."""
+    views: Views = [(UNION, PEAK), (PATTERNS, PEAK)]
+    made, rng, runs, right = design(views, publishers=2, columns=4), hs.reproducible(5), 4000, 0
+    others = [0, 1, 3]
+    datasets = [[0, *others], [3, *others]]
+    laws = [oracle.release(views, [(each & 1, each >> 1) for each in dataset]) for dataset in datasets]
+    for run in range(runs):
+        seen = made.release(np.array(datasets[run % 2]), rng=rng)
+        key = tuple(int(count) for part in seen.counts for count in part)
+        right += (laws[1].get(key, Fraction(0)) > laws[0].get(key, Fraction(0))) == run % 2
+    delta = hs.bloom.views_delta(made, epsilon=0.0)
+    deviation = 4 * math.sqrt(0.25 / runs)
+    assert 0.5 + delta.lower / 2 - deviation <= right / runs <= 0.5 + delta.upper / 2 + deviation
+
+
+def test_one_count_costs_half_of_two() -> None:
+    law = hs.DummyLaw.discrete_laplace(center=2400, scale=60.0)
+    union = hs.ColumnView(publishers=(0, 1), each=law)
+    pattern = hs.ColumnView(publishers=(0, 1), shows="patterns", each=law)
+    one, two = (
+        hs.bloom.views_epsilon(hs.ColumnViews(publishers=2, columns=10**6, views=(view,)), delta=1e-12)
+        for view in (union, pattern)
+    )
+    assert one.upper == pytest.approx(1 / 60, rel=1e-4)
+    assert two.upper == pytest.approx(2 / 60, rel=1e-4)
+
+
+def test_many_equal_views_of_gaussian_dummies() -> None:
+    """Near the curve of one Gaussian: 16 views of standard deviation 4 s count as one of standard deviation s."""
+    law, wide = (hs.DummyLaw.discrete_gaussian(center=round(10 * sd), sigma=sd) for sd in (100.0, 400.0))
+    one = hs.ColumnViews(publishers=4, columns=1000, views=(hs.ColumnView(publishers=(0,), each=law),))
+    many = hs.ColumnViews(publishers=4, columns=1000, views=(hs.ColumnView(publishers=(0,), each=wide),) * 16)
+    alone, together = (hs.bloom.views_epsilon(made, delta=1e-9) for made in (one, many))
+    assert together.lower <= alone.upper * 1.001
+    assert together.upper == pytest.approx(alone.upper, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [({"delta": 0.0}, "`delta`"), ({"delta": 1e-9, "touched": 9}, "`touched`")],
+)
+def test_refusals(arguments: dict[str, Any], words: str) -> None:
+    made = design([(UNION, PEAK)], publishers=2, columns=3)
+    with pytest.raises(InvalidInputError, match=words):
+        hs.bloom.views_epsilon(made, **arguments)

@@ -9,7 +9,7 @@ from scipy import stats
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
-from hushuffle.estimation.reach import Question, Reach, _inclusion_exclusion, exclusive, overlap, planned, reach
+from hushuffle.estimation.reach import Question, Reach, exclusive, inclusion_exclusion, overlap, planned, reach
 from hushuffle.mechanisms.sketches import BloomEncoder, align, logo_counts
 from oracles.bloom_reach import empty_columns, empty_columns_by_enumeration, standard_error, studies, weights_of
 
@@ -26,7 +26,7 @@ def columns(k: int, n: int, p: float) -> hs.Protocol:
 def test_inclusion_and_exclusion_by_solving(question: Question, k: int) -> None:
     for chosen in range(1, 1 << k):
         publishers = tuple(each for each in range(k) if chosen >> each & 1)
-        weights = _inclusion_exclusion(question, publishers, k)
+        weights = inclusion_exclusion(question, publishers, k)
         assert {int(s): int(weights[s]) for s in np.flatnonzero(weights)} == weights_of(question, chosen, k)
 
 

@@ -43,13 +43,14 @@ class Reach:
     """An estimated number of people, with its standard error.
 
     `question` is "reach" (in the audience of at least one of `publishers`), "overlap" (in all of them) or
-    "exclusive" (in all of them and in no other audience of the study). The standard error is over the flips and the
+    "exclusive" (in all of them and in no other audience of the study), or "condition" (a condition on them that the
+    analyst gave, see `hushuffle.estimation.column_views`). The standard error is over the flips and the
     hash functions (collisions in the filters), with the people fixed. The estimate is not clipped.
     """
 
     estimate: float
     standard_error: float
-    question: Question
+    question: Question | Literal["condition"]
     publishers: tuple[int, ...]
 
     def interval(self, confidence: float = 0.95) -> Bound:
@@ -187,7 +188,7 @@ def _ask(
 def _answer(
     question: Question, counts: Array, publishers: tuple[int, ...], *, width: int, flip: float, hashes: int
 ) -> Reach:
-    weights = _inclusion_exclusion(question, publishers, width)
+    weights = inclusion_exclusion(question, publishers, width)
     back = inverse(flip)
     empty = per_bit(_AVOIDS @ back, counts)  # by S: unbiased count of columns in which all filters of S were 0
     used = np.flatnonzero(weights)
@@ -227,7 +228,7 @@ def _refuse_full(counts: Array, empty: float, widest: int, back: Array) -> None:
         raise NumericalError(message)
 
 
-def _inclusion_exclusion(question: Question, publishers: tuple[int, ...], width: int) -> Array:
+def inclusion_exclusion(question: Question, publishers: tuple[int, ...], width: int) -> Array:
     """Return the weight of the reach of each set S of publishers in the answer to `question`, shape (2**width,)."""
     everyone, chosen = (1 << width) - 1, sum(1 << each for each in publishers)
     weights = np.zeros(1 << width)

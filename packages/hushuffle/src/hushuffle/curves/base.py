@@ -10,18 +10,22 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final, TypeAlias
 
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Citation, Kind, Witness
-from hushuffle.numerics.roots import first_below, last_above
+from hushuffle.numerics.roots import EDGE, first_below, last_above
 
 LARGEST: Final = 300.0
 """Largest finite epsilon that a search returns; at e**300 a report is as good as revealed."""
 
 _FARTHEST: Final = 500.0
 """Largest epsilon at which an inexact curve is evaluated; at a larger epsilon, delta is bounded by its value here."""
+
+_NEAR: Final = 1e-3
+"""Relative accuracy with which a first search finds where the worst datasets are selected."""
 
 _SAME: Final = 1e-9
 """Largest relative difference, due to rounding, between the two bounds of an exact figure."""
@@ -77,10 +81,11 @@ class PrivacyCurve(ABC):
         if self.revealing and delta < self.certain:
             return Bound.exact(math.inf, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
         law = self.near(delta)
-        lower, witness = _lower_end(law, delta, law.guess())
-        subset = law.contenders(lower)
-        if subset is not law:
-            lower, witness = _lower_end(subset, delta, lower)
+        subset, place = law, law.guess()
+        if type(law).contenders is not PrivacyCurve.contenders:
+            place, _ = _lower_end(law, delta, place, relative=_NEAR)
+            subset = law.contenders(place)
+        lower, witness = _lower_end(subset, delta, place)
         upper = _upper_end(law, subset, delta, lower)
         return bracket(lower, upper, unit="nats", sources=law.sources, witness=witness)
 
@@ -169,19 +174,22 @@ def _upper_end(law: PrivacyCurve, subset: PrivacyCurve, delta: float, guess: flo
     return first_below(law.upper, delta, high=high, guess=point)
 
 
-def _lower_end(law: PrivacyCurve, delta: float, guess: float) -> tuple[float, Witness]:
-    at_zero, witness = law.lower(0.0)
-    if at_zero <= delta:
-        return 0.0, witness
-    if law.pure > LARGEST and law.lower(LARGEST)[0] > delta:
-        return LARGEST, witness
+def _lower_end(law: PrivacyCurve, delta: float, guess: float, *, relative: float = EDGE) -> tuple[float, Witness]:
     witnesses: dict[float, Witness] = {}
 
+    @cache
     def lower(epsilon: float) -> float:
         value, witnesses[epsilon] = law.lower(epsilon)
         return value
 
-    point = last_above(lower, delta, high=min(law.pure, LARGEST), guess=guess)
+    high = min(law.pure, LARGEST)
+    point = min(guess, high)
+    if lower(point) <= delta and lower(0.0) <= delta:
+        point = 0.0
+    elif law.pure <= LARGEST or lower(high) <= delta:
+        point = last_above(lower, delta, high=high, guess=point, relative=relative)
+    else:
+        point = LARGEST
     return point, witnesses[point]
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy  # scipy's modules are imported on first use
 
 Floats = npt.NDArray[np.float64]
+T = TypeVar("T", float, Floats)
 
 EPS: Final = float(np.finfo(np.float64).eps)
 
@@ -147,13 +148,14 @@ def shortfall(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> tuple[Floats, Flo
     return value, np.where(level <= 0, 0.0, error + 4 * EPS * np.abs(level))
 
 
-def deviation(reach: float, variance: float, *, largest: float = 1.0) -> float:
+def deviation(reach: float, variance: T, *, largest: float = 1.0) -> T:
     """Return x such that a sum exceeds its mean by x with probability at most e**-reach (Bernstein's inequality).
 
     The terms of the sum are independent; each exceeds its mean by at most `largest`.
     """
     first = largest * reach / 3
-    return first + math.sqrt(first**2 + 2 * reach * variance)
+    square = first**2 + 2 * reach * variance
+    return first + (math.sqrt(square) if isinstance(square, float) else np.sqrt(square))
 
 
 def window(n: int, p: float, log_tail: float) -> tuple[int, int]:
@@ -318,21 +320,18 @@ class FairTable:
         """
         numbers, row = np.unique(signs, return_inverse=True)
         first = np.floor(numbers / 2)
-        last = np.array([window(int(number), 0.5, LOG_TAIL)[1] for number in numbers.tolist()], dtype=np.float64)
-        sizes = (last - first + 3).astype(np.int64)  # two zeros after the last entry
-        if int(sizes.sum()) > 50 * signs.size + _SMALL_TABLE:
+        last = np.minimum(np.ceil(numbers / 2 + deviation(-LOG_TAIL, numbers / 4)), numbers)
+        size = int((last - first).max(initial=0.0)) + 3  # two zeros after the last entry
+        if numbers.size * size > 50 * signs.size + _SMALL_TABLE:
             return None
-        begin = np.append(0, np.cumsum(sizes)[:-1])
-        places = np.arange(int(sizes.sum())) - np.repeat(begin - first.astype(np.int64), sizes)
-        # Each probability from the one before it: P(x) = P(x - 1) (s - x + 1)/x.
-        steps = (np.repeat(numbers, sizes) - places + 1) / np.maximum(places, 1) * (places <= np.repeat(last, sizes))
-        steps[begin] = pmf(first, numbers, 0.5)
-        mass = np.concatenate([np.cumprod(part) for part in np.split(steps, begin[1:])])
+        mass = runs(first, size, numbers, 0.5)
+        mass[first[:, None] + np.arange(size) > last[:, None]] = 0.0
         # Rows are summed from the far tail, so that small tails keep their digits.
-        tail = np.concatenate([np.cumsum(part[::-1])[::-1] for part in np.split(mass, begin[1:])])
-        noise = margin(float(numbers.max(initial=1.0))) + (16 + 4 * int(sizes.max(initial=0))) * EPS
-        base = begin - first.astype(np.int64)
-        return cls(signs=signs, row=row.ravel(), base=base, last=last, mass=mass, tail=tail, noise=noise)
+        tail = np.cumsum(mass[:, ::-1], axis=1)[:, ::-1]
+        noise = margin(float(numbers.max(initial=1.0))) + (16 + 4 * size) * EPS
+        base = size * np.arange(numbers.size) - first.astype(np.int64)
+        row = row.ravel()
+        return cls(signs=signs, row=row, base=base, last=last, mass=mass.ravel(), tail=tail.ravel(), noise=noise)
 
     def ends(self, slope: float, threshold: Floats, head: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
         """Return the bounds of `fair_signs`, up to a small multiple of the rounding error."""

@@ -5,57 +5,105 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Final
 
 from hushuffle.errors import NumericalError
 
-_TOLERANCE = 1e-8
-_FLOOR = 1e-300
-_STRIDES = [_TOLERANCE * 4**step for step in range(30)]
+EDGE: Final = 1e-8
+"""Relative distance of the evaluated points from a crossing."""
+
+_FLOOR: Final = 1e-300
+_MOST: Final = 200
+_PATIENCE: Final = 10
+"""Number of evaluations after which every second point halves the interval that contains the crossing."""
 
 
 def crossing(function: Callable[[float], float], level: float, *, high: float, guess: float) -> tuple[float, float]:
-    """Return (x, y) with function(x) > level >= function(y), x < y within 1e-6 relative, 0 <= x < y <= high.
+    """Return (x, y) with function(x) > level >= function(y), x < y within 1e-7 relative, 0 <= x < y <= high.
 
-    The function must be non-increasing and above `level` at 0. The caller must know that it is at most `level` at
+    The function must be non-increasing. The caller must know that it is above `level` at 0 and at most `level` at
     `high`, where it is not evaluated. Rounding errors do no harm, since the function was evaluated at x and y.
 
     >>> x, y = crossing(lambda t: 1 - t, 0.25, high=1.0, guess=0.1)
     >>> x < 0.75 <= y, round(y, 6)
     (True, 0.75)
     """
-    root, left = _root(function, level, high=high, guess=guess)
-    return _below(function, level, root, left), _above(function, level, root, high)
+    read = cache(function)
+    return last_above(read, level, high=high, guess=guess), first_below(read, level, high=high, guess=guess)
 
 
-def last_above(function: Callable[[float], float], level: float, *, high: float, guess: float) -> float:
-    """Return the x of `crossing`, at which the function was evaluated."""
-    return _below(function, level, *_root(function, level, high=high, guess=guess))
+def last_above(
+    function: Callable[[float], float], level: float, *, high: float, guess: float, relative: float = EDGE
+) -> float:
+    """Return the x of `crossing`, at which the function was evaluated; its distance from the crossing is `relative`."""
+    return _edge(function, level, high=high, guess=guess, side=0, relative=relative)
 
 
-def first_below(function: Callable[[float], float], level: float, *, high: float, guess: float) -> float:
+def first_below(
+    function: Callable[[float], float], level: float, *, high: float, guess: float, relative: float = EDGE
+) -> float:
     """Return the y of `crossing`, at which the function was evaluated unless y is `high`."""
-    return _above(function, level, _root(function, level, high=high, guess=guess)[0], high)
+    return _edge(function, level, high=high, guess=guess, side=1, relative=relative)
 
 
-def _root(function: Callable[[float], float], level: float, *, high: float, guess: float) -> tuple[float, float]:
-    """Return approximately where the function crosses the level, and a point below the crossing."""
+def _edge(
+    function: Callable[[float], float], level: float, *, high: float, guess: float, side: int, relative: float
+) -> float:
+    """Return the point next to the crossing at which the function is above the level (side 0), or not (side 1).
+
+    The depth sqrt(-ln(function)) of a tail is nearly linear, so a few points predict the crossing. The search ends when
+    the prediction that includes the last point agrees with it.
+    """
     if level < _FLOOR:
         message = f"The target {level!r} is too small for floats. Choose 0, or at least {_FLOOR:g}."
         raise NumericalError(message)
+    ends, points, x = [0.0, high], list[tuple[float, float]](), min(max(guess, 1e-12), high)
+    for turn in range(_MOST):
+        value = 0.0 if x >= high else function(x)
+        ends[value <= level] = x
+        points = [*points[-2:], (x, _depth(value))]
+        root, error = _predicted(points, _depth(level))
+        if ends[1] - ends[0] <= relative * ends[1]:
+            break
+        near = error <= relative * root / 4
+        if near and abs(ends[side] - root) <= 2 * relative * root:
+            break
+        x = root * (1 + (2 * side - 1) * relative) if near else root
+        if not ends[0] < x < ends[1] or (turn > _PATIENCE and turn % 2):
+            left, right = ends
+            x = math.sqrt(left * right) if left > 0 and right > 2 * left else (left + right) / 2
+            if left == 0:
+                x = right / 16
+        if x in ends:
+            break
+    return ends[side]
 
-    @cache  # the bounds of a bracket are evaluated twice
-    def excess(x: float) -> float:
-        value = _FLOOR if x >= high else max(function(x), _FLOOR)
-        return math.log(value) - math.log(level)
 
-    left, right = _surround(excess, high, min(max(guess, 1e-12), high))
-    root = brent(excess, left, right, absolute=1e-15, relative=_TOLERANCE) if left > 0 else _bisect(excess, right)
-    return root, left
+def _depth(value: float) -> float:
+    """Return a decreasing function of a positive value, nearly linear along the tail of a normal distribution."""
+    logarithm = math.log(max(value, _FLOOR))
+    return math.sqrt(-logarithm) if logarithm < 0 else -logarithm
 
 
-def smallest_above(upper: Callable[[float], float], delta: float, *, high: float, guess: float) -> float:
-    """Return approximately the smallest epsilon with upper(epsilon) <= delta; `high` must satisfy this."""
-    return 0.0 if upper(0.0) <= delta else first_below(upper, delta, high=high, guess=guess)
+def _predicted(points: list[tuple[float, float]], depth: float) -> tuple[float, float]:
+    """Return where up to three points (x, depth) predict the depth, and the approximate error of the prediction."""
+    last, at_last = points[-1]
+    if len(points) == 1:
+        share = depth / at_last if depth > 0 and at_last > 0 else (2.0 if depth > at_last else 0.5)
+        return last * min(max(share, 0.25), 4.0), math.inf
+    before, at_before = points[-2]
+    if at_last == at_before:
+        return math.nan, math.inf
+    line = last + (depth - at_last) * (before - last) / (at_before - at_last)
+    if len(points) == 2:
+        return line, abs(line - last) * abs(line - before) / abs(line) if line else math.inf
+    first, at_first = points[0]
+    if at_first in (at_last, at_before):
+        return line, math.inf
+    slope = (before - last) / (at_before - at_last)
+    bend = ((first - before) / (at_first - at_before) - slope) / (at_first - at_last)
+    curved = line + bend * (depth - at_last) * (depth - at_before)
+    return curved, abs(curved - line) * abs(curved - first) / abs(curved) if curved else math.inf
 
 
 def halved(holds: Callable[[float], bool], *, good: float, bad: float, times: int = 40) -> float:
@@ -120,49 +168,3 @@ def brent(
         here += step if abs(step) > tolerance else math.copysign(tolerance, half)
         at_here = function(here)
     return here
-
-
-def _surround(excess: Callable[[float], float], high: float, guess: float) -> tuple[float, float]:
-    """Return points around the crossing: steps of growing size from the guess."""
-    stride, left, right = 1.02, guess, guess
-    while right < high and excess(right) > 0:
-        left, right, stride = right, min(right * stride, high), min(stride**2, 16.0)
-    if left < right:
-        return left, right
-    stride = 1.02
-    while excess(left) <= 0:
-        left, right, stride = left / stride, left, min(stride**2, 16.0)
-        if left < 1e-15 * high:
-            return 0.0, right
-    return left, right
-
-
-def _bisect(excess: Callable[[float], float], right: float) -> float:
-    """Return a crossing in (0, right] by bisection, for a crossing too close to 0 for other methods."""
-    left = 0.0
-    while right > 1e-18 and right - left > _TOLERANCE * right:
-        middle = (left + right) / 2
-        left, right = (middle, right) if excess(middle) > 0 else (left, middle)
-    return right
-
-
-def _below(function: Callable[[float], float], level: float, root: float, left: float) -> float:
-    """Return a point at or below the root where the function is above the level; at `left` it is known to be."""
-    return _walk(lambda x: function(x) > level, level, root, [max(root * (1 - stride), left) for stride in _STRIDES])
-
-
-def _above(function: Callable[[float], float], level: float, root: float, high: float) -> float:
-    """Return a point at or above the root where the function is at most the level; at `high` it is known to be."""
-    points = [min(root * (1 + stride), high) for stride in _STRIDES]
-    return _walk(lambda x: x >= high or function(x) <= level, level, root, points)
-
-
-def _walk(arrived: Callable[[float], bool], level: float, root: float, points: list[float]) -> float:
-    crossing = next((x for x in points if arrived(x)), None)
-    if crossing is None:
-        message = (
-            f"No figure near {root:g} is certified for the target {level:g}, because of rounding errors. "
-            "Choose a larger delta, or a smaller n."
-        )
-        raise NumericalError(message)
-    return crossing

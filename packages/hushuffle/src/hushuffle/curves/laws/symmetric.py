@@ -27,6 +27,9 @@ _EVERY: Final = 1600
 _OFTEN: Final = 600
 """Number of blocks for curves evaluated often: increases epsilon by at most 0.5/600, in a third of the time."""
 
+_GROUP: Final = 12
+"""Number of neighbouring blocks that share a first bound."""
+
 _BEST: Final = 2_000
 """Largest number of people for which the worst datasets of one round are also used for several rounds."""
 
@@ -68,8 +71,7 @@ class Binary(ReportCurve):
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
             return 0.0
-        value = float(self._ends(self.starts, self.doubt, epsilon)[1].max())
-        return max(min(value, local_divergence(self.law, epsilon)), _TINY)
+        return max(min(self._largest(epsilon), local_divergence(self.law, epsilon)), _TINY)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         starts = self.starts[:: max(1, self.starts.size // _SOME)]
@@ -106,8 +108,31 @@ class Binary(ReportCurve):
         return replace(self, starts=np.arange(0, self.n, block, dtype=np.float64), doubt=block - 1)
 
     def contenders(self, epsilon: float) -> PrivacyCurve:
-        ends = self._ends(self.starts, self.doubt, epsilon)[1]
-        return replace(self, starts=np.sort(self.starts[np.argsort(ends)[-_SOME // 2 :]]))
+        starts = self.starts
+        if self._grouped:
+            starts = np.unique(self._worst(epsilon)[1])
+        ends = self._ends(starts, self.doubt, epsilon)[1]
+        return replace(self, starts=np.sort(starts[np.argsort(ends)[-_SOME // 2 :]]))
+
+    def _largest(self, epsilon: float) -> float:
+        """An upper bound for all blocks: that of the worst block, if bounds for groups of blocks exclude the others."""
+        if not self._grouped:
+            return float(self._ends(self.starts, self.doubt, epsilon)[1].max())
+        largest, left = self._worst(epsilon)
+        return max(largest, float(self._ends(left, self.doubt, epsilon)[1].max(initial=0.0)))
+
+    @property
+    def _grouped(self) -> bool:
+        """Whether there are many blocks, and these have all compositions."""
+        return self.starts.size > 4 * _GROUP and self.starts.size == -(-self.n // (self.doubt + 1))
+
+    def _worst(self, epsilon: float) -> tuple[float, Floats]:
+        """An upper bound for a group of neighbouring blocks, and the blocks whose groups may exceed it."""
+        groups = np.pad(self.starts, (0, -self.starts.size % _GROUP), mode="edge").reshape(-1, _GROUP)
+        above = self._ends(groups[:, 0], _GROUP * (self.doubt + 1) - 1, epsilon)[1]
+        order = np.argsort(above)
+        largest = float(self._ends(groups[order[-1]], self.doubt, epsilon)[1].max())
+        return largest, groups[order[above[order] > largest]].ravel()
 
     def _ends(self, ones: Floats, doubt: int, epsilon: float) -> tuple[Floats, Floats]:
         others = Compositions(ones=ones, zeros=np.maximum(self.n - 1 - ones - doubt, 0.0), dummies=self.dummies)

@@ -12,7 +12,7 @@ from hushuffle.curves.base import PrivacyCurve, bracket
 from hushuffle.curves.laws.known_dataset import BinaryDataset
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Guarantee
-from hushuffle.numerics.roots import crossing, smallest_above
+from hushuffle.numerics.roots import crossing, first_below
 from hushuffle.questions.bloom.transition import BUFFLING, columns, law_of, pair_law, published_pair_law
 
 FILLING: Final = "nats, this dataset only"
@@ -158,9 +158,7 @@ def _person(law: PrivacyCurve, column: Bound, level: float, several: int) -> Bou
 
     law = law.near(level / several)
     whole = several * law.pure
-    both = smallest_above(
-        lambda e: person_delta(law.upper, e, several), level, high=whole, guess=several * column.upper
-    )
+    both = first_below(lambda e: person_delta(law.upper, e, several), level, high=whole, guess=several * column.upper)
     return bracket(column.lower, both, unit="nats", sources=column.sources, witness=column.witness)
 
 

@@ -11,7 +11,7 @@ import tomli_w
 
 from hushuffle.assessment import findings
 from hushuffle.assessment.candidates import UNIFORM, Candidate, Miss, Search, Wishes, fit, rounded
-from hushuffle.assessment.columns import all_central, guarantees
+from hushuffle.assessment.columns import all_central, all_excess, guarantees
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.message_candidates import AnswerWishes
 from hushuffle.assessment.messages import dummies_of, messages_of
@@ -20,7 +20,6 @@ from hushuffle.assessment.targets import Point, targets
 from hushuffle.assessment.trials import error_of
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Population
-from hushuffle.model.solver import log_excess
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.specification import Collection
 from hushuffle.specification._base import table_in, tables_in
@@ -189,7 +188,7 @@ class CollectionSearch(NoiseSearch):
 
     def short(self, protocol: list[Protocol]) -> float:
         epsilon = self.wishes.targets.epsilon
-        return -float("inf") if epsilon is None else log_excess(self._central(protocol).upper, epsilon)
+        return -float("inf") if epsilon is None else all_excess(self.wishes.whole, protocol, epsilon)
 
     def _central(self, protocols: list[Protocol]) -> Bound:
         return all_central(self.wishes.whole, protocols)

@@ -24,7 +24,7 @@ from hushuffle.model import Bound, Cell, Finding, Population, Progress, Report, 
 from hushuffle.model.solver import Parameter, Requirement, solve
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
-from hushuffle.questions.dp.calibration import LARGEST_LOCAL, number_of_people, with_local_epsilon
+from hushuffle.questions.dp.calibration import LARGEST_LOCAL, excess_together, number_of_people, with_local_epsilon
 from hushuffle.questions.dp.certificate import of_rounds
 from hushuffle.report.formatting import attained
 from hushuffle.specification import Collection, Specification, build_adversaries
@@ -103,8 +103,7 @@ class SeveralColumns(Collected):
             hardest=LARGEST_LOCAL / max(own),
             stride=2,
         )
-        private = Requirement[list[Protocol]](figure=lambda scaled: all_central(collection, scaled), limit=epsilon)
-        solution = solve(noise, private, tell=tell)
+        solution = solve(noise, _private(collection, epsilon), tell=tell)
         if solution is None:
             rule = "must be a value that some amount of noise achieves"
             unfit("targets.epsilon", rule, "less than any", "Allow a larger one.")
@@ -161,8 +160,7 @@ class SeveralColumns(Collected):
         collection, protocols = self.collection, self.protocols
         epsilon = wanted_epsilon(collection.epsilon)
         crowd = number_of_people(protocols[0].n, lambda n: [replace(protocol, n=n) for protocol in protocols])
-        together = Requirement[list[Protocol]](figure=lambda crowds: all_central(collection, crowds), limit=epsilon)
-        solution = solve(crowd, together)
+        solution = solve(crowd, _private(collection, epsilon))
         if solution is None:
             unreached(epsilon, "Use smaller local epsilons (more noise), or allow a larger one.")
         devices = {name: device(column.protocol) for name, column in self.columns.items()}
@@ -292,6 +290,19 @@ def _words(collection: Collection) -> str:
 def all_central(collection: Collection, protocols: list[Protocol]) -> Bound:
     """Return the central epsilon (nats) of all columns in all rounds together."""
     return dp.compose([(protocol, collection.rounds) for protocol in protocols], delta=collection.delta)
+
+
+def all_excess(collection: Collection, protocols: list[Protocol], epsilon: float) -> float:
+    """Return by how much delta of all columns in all rounds together exceeds that of the collection at `epsilon`."""
+    return excess_together([(protocol, collection.rounds) for protocol in protocols], epsilon, collection.delta)
+
+
+def _private(collection: Collection, epsilon: float) -> Requirement[list[Protocol]]:
+    return Requirement(
+        excess=lambda protocols: all_excess(collection, protocols, epsilon),
+        figure=lambda protocols: all_central(collection, protocols),
+        limit=epsilon,
+    )
 
 
 def guarantees(collection: Collection, protocols: list[Protocol], *, central: Bound | None) -> tuple[Finding, ...]:

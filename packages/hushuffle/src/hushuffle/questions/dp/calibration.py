@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from hushuffle import _checks
-from hushuffle.curves.base import PrivacyCurve
-from hushuffle.curves.pairs.composition import rounds_meet, upper_near
+from hushuffle.curves.base import Laws, PrivacyCurve, bracket
+from hushuffle.curves.pairs.composition import rounds_meet, total_pure, upper_near
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler
 from hushuffle.model import Bound, Progress, number, silent
 from hushuffle.model.solver import Parameter, Requirement, Solution, log_excess, solve
 from hushuffle.questions.dp import central
-from hushuffle.questions.dp.composition import compose, compose_delta
+from hushuffle.questions.dp.composition import Rounds, compose, compose_delta, curves_of
 from hushuffle.questions.dp.curve import PrivacyProfile, profile
 
 D = TypeVar("D")
@@ -337,9 +337,17 @@ def with_local_epsilon(protocol: Protocol, epsilon: float) -> Protocol:
 
 def excess(protocol: Protocol, epsilon: float, delta: float, *, reports_per_person: int = 1, rounds: int = 1) -> float:
     """Return ln(upper bound on delta at `epsilon` / `delta`), clipped to [-50, 50]: at most 0 meets the target."""
-    law = privacy_curve(protocol, reports_per_person)
-    if rounds * law.pure <= epsilon:
+    return _excess([(privacy_curve(protocol, reports_per_person), rounds)], epsilon, delta)
+
+
+def excess_together(rounds: Rounds, epsilon: float, delta: float) -> float:
+    """Return `excess` for all rounds together, from upper bounds only: faster than `compose`."""
+    return _excess(curves_of(rounds), epsilon, delta)
+
+
+def _excess(laws: Laws, epsilon: float, delta: float) -> float:
+    if total_pure(laws) <= epsilon:
         return log_excess(0.0, delta)
-    alone = rounds == reports_per_person == 1
-    value = law.near(delta).upper(epsilon) if alone else upper_near([(law, rounds)], epsilon=epsilon, delta=delta)
+    alone = sum(times for _, times in laws) == 1
+    value = laws[0][0].near(delta).upper(epsilon) if alone else upper_near(laws, epsilon=epsilon, delta=delta)
     return log_excess(value, delta)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +9,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
-from hushuffle.estimation.distribution import cumulative_ends, smoothed_shares, thresholds
+from hushuffle.estimation.distribution import cumulative_ends, quantile_ends, smoothed_shares, thresholds
 from hushuffle.estimation.expectations import Expectations
 from hushuffle.estimation.numbers import NumberEstimate
 from hushuffle.mechanisms.randomizers import Mechanism
@@ -139,6 +140,69 @@ def test_without_noise_quantiles_are_known_to_a_step() -> None:
     ends = found.quantile_intervals(0.5)[0]
     assert ends[0] <= GRID.points[7] <= ends[1]
     assert ends[1] - ends[0] <= 2 * GRID.step * (1 + 1e-9)
+
+
+def test_a_quantile_s_bound_fails_only_if_a_bound_at_a_fixed_threshold_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Corollary 10, for 2,000 random truths and random bounds on shares, with 4 coarse thresholds."""
+    monkeypatch.setattr("hushuffle.estimation.distribution._SHOWN", 4)
+    rng, failures, close = np.random.default_rng(2), 0, 0
+    for _ in range(2000):
+        levels = int(rng.integers(6, 24))
+        codes, coarse = np.arange(levels - 1), thresholds(levels)
+        upto = np.sort(rng.integers(0, 12, size=levels - 1)) / 12  # share at most v_j; that below v_(j+1) is as large
+        share = float(rng.choice([0.05, 0.3, 0.5, 0.7, 0.95]))
+        noise = rng.choice([0.0, 0.05, 0.4]) * rng.normal(size=(2, 2, levels - 1))
+        ends = {0.95: upto + 0.1 + noise[0], 0.955: upto + 0.05 + noise[1]}
+
+        def bounds(codes: Any, confidence: float, ends: Any = ends) -> Any:
+            upper = ends[0.955 if confidence < 0.99 else 0.95]
+            return np.stack([upper[1][codes] - 0.2, upper[0][codes]], axis=1)
+
+        ((low, high),) = quantile_ends(bounds, levels, [share], 0.95)
+        true = int(np.argmax([*(upto >= share), True]))  # the quantile is above v_(true - 1), at most v_true
+        wide = np.argmax(upto[coarse] >= share) if (upto[coarse] >= share).any() else None
+        if low >= true:  # the bound may lie above the quantile
+            failures += 1
+            first = wide is not None and ends[0.95][0][coarse[wide]] < share
+            assert first or ends[0.955][0][true] < share
+        below = codes[upto < share]
+        if below.size and high <= below[-1]:
+            failures += 1
+            under = coarse[upto[coarse] < share]
+            first = bool(under.size) and ends[0.95][1][under[-1]] - 0.2 >= share
+            assert first or ends[0.955][1][below[-1]] - 0.2 >= share
+        close += high - low <= 4
+    assert failures > 100
+    assert close > 400
+
+
+def test_intervals_of_quantiles_cover_with_hundreds_of_levels() -> None:
+    grid, numbers, trials = hs.NumberGrid(low=0, high=1, levels=300), np.sort(NUMBERS), 40
+    survey = hs.Protocol(
+        randomizer=hs.RandomizedResponse(k=300, epsilon=9.0), shuffler=hs.UniformShuffle(), n=numbers.size
+    )
+    wanted = np.array([0.1, 0.5, 0.9])
+    truth = numbers[np.ceil(wanted * numbers.size).astype(int) - 1]
+    rng, intervals = hs.reproducible(5), []
+    for _ in range(trials):
+        reports = survey.collect(grid.encode(numbers, rng=rng), rng=rng)
+        intervals.append(hs.estimate_numbers(reports, protocol=survey, grid=grid).quantile_intervals(wanted, 0.9))
+    ends = np.array(intervals)
+    misses = np.concatenate([(ends[:, :, 0] > truth).sum(axis=0), (ends[:, :, 1] < truth).sum(axis=0)])
+    assert misses.max() < 0.05 * trials + largest_z(misses.size) * math.sqrt(0.05 * 0.95 * trials)
+    assert (ends[:, :, 1] - ends[:, :, 0]).mean() < 12 * grid.step
+
+
+def test_with_many_people_an_interval_is_two_levels_wide() -> None:
+    grid = hs.NumberGrid(low=0, high=1440, levels=481)
+    survey = hs.Protocol(
+        randomizer=hs.RandomizedResponse(k=481, epsilon=12.0), shuffler=hs.UniformShuffle(), n=1_000_000
+    )
+    rng, minutes = hs.reproducible(7), np.linspace(2, 122, 1_000_000)
+    result = hs.estimate_numbers(survey.collect(grid.encode(minutes, rng=rng), rng=rng), protocol=survey, grid=grid)
+    ((low, high),) = result.quantile_intervals(0.5)
+    assert low <= 62 <= high
+    assert high - low <= 3 * grid.step + 1e-9
 
 
 def test_hundreds_of_levels_are_told_at_64() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import Final
 
@@ -16,6 +17,7 @@ Integers = npt.NDArray[np.int64]
 _STEPS: Final = 10_000
 _GAIN: Final = 1e-3  # gain of log-likelihood per step at which iteration stops (Li et al. 2020)
 _SHOWN: Final = 64
+_COARSE: Final = 0.1  # part of the allowed errors for finding where a quantile's bound lies
 LARGEST: Final = 1024
 """Largest number of levels for which intervals are computed: they need a dense matrix."""
 
@@ -87,6 +89,39 @@ def cumulative_ends(
     return np.clip(np.stack([ends[0], 1 - ends[1]], axis=1), 0.0, 1.0)
 
 
+def quantile_ends(
+    ends: Callable[[Integers, float], Floats], levels: int, wanted: Sequence[float], confidence: float
+) -> list[tuple[int, int]]:
+    """Return codes (low, high) of levels that bound each wanted quantile; -1 and `levels` stand for the grid's limits.
+
+    `ends(codes, confidence)` returns intervals for the shares of people up to the levels `codes`, shape (codes, 2).
+    Up to 64 thresholds find where a bound lies, with a tenth of the allowed errors; then all levels there are examined.
+
+    Source: docs/theory/numbers.md, Theorem 8 and Corollary 10.
+    """
+    codes, rest = thresholds(levels), 1 - confidence
+    coarse = ends(codes, confidence if codes.size == levels - 1 else 1 - _COARSE * rest)
+    starts, stops = np.r_[-1, codes], np.r_[codes, levels - 1]
+    lower = [int(np.argmax([*(coarse[:, 1] >= share), True])) for share in wanted]
+    upper = [codes.size - int(np.argmax([*(coarse[::-1, 0] < share), True])) for share in wanted]
+    if codes.size == levels - 1:
+        return [(below - 1, above + 1) for below, above in zip(lower, upper, strict=True)]
+    inside = [np.arange(starts[place] + 1, stops[place] + 1) for place in lower]
+    inside += [np.arange(max(starts[place], 0), stops[place]) for place in upper]
+    close = np.unique(np.concatenate(inside).clip(0, levels - 2))
+    fine = ends(close, 1 - (1 - _COARSE) * rest)
+    levels_of = []
+    for share, first, last in zip(wanted, lower, upper, strict=True):
+        here = close[(close > starts[first]) & (close <= stops[first])]
+        reached = here[fine[np.searchsorted(close, here), 1] >= share]
+        low = int(reached[0]) - 1 if reached.size else int(min(stops[first], levels - 2))
+        here = close[(close >= starts[last]) & (close < stops[last])]
+        short = here[fine[np.searchsorted(close, here), 0] < share]
+        high = int(short[-1]) + 2 if short.size else int(max(starts[last], 0)) + 1
+        levels_of.append((low, high))
+    return levels_of
+
+
 def _scores_below(matrix: Floats, codes: Integers, *, n: int, z: float) -> Floats:
     """Return scores, shape (reports, codes), whose expectations are at most the indicators of levels up to each code.
 
@@ -100,9 +135,10 @@ def _scores_below(matrix: Floats, codes: Integers, *, n: int, z: float) -> Float
     best, chosen = np.full(codes.size, np.inf), np.zeros((matrix.shape[1], codes.size))
     for length in [0, *(1 << step for step in range(levels.bit_length() - 1))]:
         ramp = (1 + np.cos(np.pi * np.clip((places - codes + length) / (length + 1), 0, 1))) / 2
+        parts = vectors.T @ ramp
         for penalty in PENALTIES:
-            inverse = (vectors / (np.maximum(values, 0) + penalty * values[-1])) @ vectors.T
-            scores = (matrix / weight).T @ (inverse @ ramp)
+            inverse = 1 / (np.maximum(values, 0) + penalty * values[-1])
+            scores = (matrix / weight).T @ (vectors @ (parts * inverse[:, None]))
             scores -= np.maximum((matrix @ scores - indicator).max(axis=0), 0)
             mean = matrix @ scores
             variance = np.maximum(matrix @ scores**2 - mean**2, 0).max(axis=0)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.estimation.distribution import LARGEST, cumulative_ends, smoothed_shares, thresholds
+from hushuffle.estimation.distribution import LARGEST, cumulative_ends, quantile_ends, smoothed_shares, thresholds
 from hushuffle.estimation.expectations import Expectations, Floats
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
@@ -68,10 +68,7 @@ class NumberEstimate:
         """
         level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
         codes = thresholds(self.grid.levels)
-        ends = cumulative_ends(
-            self.reports, self.counts.counts, self.shares, n=self.n, dummies=self.dummies, codes=codes, confidence=level
-        )
-        return codes, ends
+        return codes, self._ends(codes, level)
 
     def quantile(self, share: float) -> float:
         """The quantile `share` of the smoothed distribution, in which each level is spread to its neighbours."""
@@ -82,18 +79,25 @@ class NumberEstimate:
     def quantile_intervals(self, shares: npt.ArrayLike, confidence: float = 0.95) -> Floats:
         """Return an interval for each quantile of the people's numbers, shape (m, 2), each at `confidence`.
 
-        Quantile p is the smallest number that at least a share p of the people do not exceed. The bounds are levels.
+        Quantile p is the smallest number that at least a share p of the people do not exceed. The bounds are levels, so
+        an interval is at least two levels wide: for many people, take more levels.
         """
-        codes, ends = self.cumulative(confidence)
-        intervals = []
-        for share in np.atleast_1d(np.asarray(shares, dtype=np.float64)).tolist():
-            wanted = _checks.probability("shares", share, low_open=True, high_open=True)
-            below = int(np.argmax([*(ends[:, 1] >= wanted), True]))  # this many people are certainly below the quantile
-            above = int(np.argmax([*(ends[::-1, 0] < wanted), True]))
-            low = self.grid.low if below == 0 else self.grid.points[codes[below - 1]]
-            high = self.grid.high if above == 0 else self.grid.points[codes[codes.size - above] + 1]
-            intervals.append((float(low), float(high)))
-        return np.array(intervals).reshape(-1, 2)
+        level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
+        wanted = [
+            _checks.probability("shares", share, low_open=True, high_open=True)
+            for share in np.atleast_1d(np.asarray(shares, dtype=np.float64)).tolist()
+        ]
+        points, last = self.grid.points, self.grid.levels - 1
+        intervals = [
+            (self.grid.low if low < 0 else points[low], self.grid.high if high > last else points[high])
+            for low, high in quantile_ends(self._ends, self.grid.levels, wanted, level)
+        ]
+        return np.array(intervals, dtype=np.float64).reshape(-1, 2)
+
+    def _ends(self, codes: npt.NDArray[np.int64], confidence: float) -> Floats:
+        """Return intervals for the shares up to the levels `codes`, shape (codes, 2), each at `confidence`."""
+        law, counts, n, dummies = self.reports, self.counts.counts, self.n, self.dummies
+        return cumulative_ends(law, counts, self.shares, n=n, dummies=dummies, codes=codes, confidence=confidence)
 
     def moved(self, fakes: int) -> tuple[float, float]:
         """Return how far `fakes` fake reports among the n can move the expected mean: down and up (poisoning gain).

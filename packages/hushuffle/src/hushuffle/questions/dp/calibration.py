@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from hushuffle import _checks
-from hushuffle.curves.base import Laws, PrivacyCurve, bracket
+from hushuffle.curves.base import Laws, PrivacyCurve
 from hushuffle.curves.pairs.composition import rounds_meet, total_pure, upper_near
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol

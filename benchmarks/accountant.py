@@ -25,7 +25,7 @@ from hushuffle.questions.dp import published
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "accountant-benchmark.md"
 DELTA = 1e-6
-GRID = tuple(itertools.product((2, 10), (10**3, 10**5, 10**7), (1.0, 3.0)))
+GRID = tuple(itertools.product((2, 10), (10**3, 10**7), (1.0, 3.0)))
 COMPARED = {
     "Hoeffding": published.hoeffding_epsilon,
     "Bennett": published.bennett_epsilon,
@@ -124,7 +124,7 @@ def six(bound: hs.Bound) -> str:
 def with_dp_accounting() -> Iterator[str]:
     """The same questions, where dp-accounting can express them: one person; one pair of datasets."""
     rows = []
-    for k, epsilon, delta in ((2, 1.0, 1e-6), (5, 2.0, 0.1), (10, 3.0, 0.3)):
+    for k, epsilon, delta in ((2, 1.0, 1e-6), (10, 3.0, 0.3)):
         law = hs.RandomizedResponse(k=k, epsilon=epsilon).law()
         start = time.perf_counter()
         theirs = privacy_loss_distribution.from_randomized_response(
@@ -135,7 +135,7 @@ def with_dp_accounting() -> Iterator[str]:
         rows.append(
             [f"one person, k = {k}, ε₀ = {epsilon:g}", f"{delta:g}", six(ours), f"{theirs:.6f}", f"{1000 * taken:.1f}"]
         )
-    for n, epsilon in ((100, 1.0), (1000, 1.0), (1000, 3.0), (5000, 2.0)):
+    for n, epsilon in ((100, 1.0), (1000, 1.0), (5000, 2.0)):
         first, second = pair_at_all_zeros(n, epsilon)
         start = time.perf_counter()
         built = privacy_loss_distribution.from_two_probability_mass_functions(
@@ -158,8 +158,8 @@ def several_rounds(unit: float) -> Iterator[str]:
     shuffled, n = hs.UniformShuffle(), 10_000
     cases = {
         "2 values, ε₀ = 2": (survey(2, n, 2.0), (2, 100)),
-        "5 values, ε₀ = 2": (survey(5, n, 2.0), (2, 100)),
-        "a 3 by 3 matrix": (hs.Protocol(randomizer=matrix, shuffler=shuffled, n=n), (2, 10, 100, 1000)),
+        "5 values, ε₀ = 2": (survey(5, n, 2.0), (100,)),
+        "a 3 by 3 matrix": (hs.Protocol(randomizer=matrix, shuffler=shuffled, n=n), (100, 1000)),
         "local hashing, k = 50, g = 4, ε₀ = 1": (
             hs.Protocol(randomizer=hs.LocalHashing(k=50, g=4, epsilon=1.0), shuffler=shuffled, n=n),
             (2, 16),

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from network.test_how_to import BLOCK, ROOT
+from network.test_how_to import PAGE as PLAN_PAGE
 
 PAGE = ROOT / "docs" / "how-to" / "phones-on-three-hosts.md"
 MARK = "----next----"
@@ -36,7 +37,8 @@ def _allowed(name: str) -> bool:
 @pytest.fixture
 def blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str, str]]]:
     monkeypatch.chdir(tmp_path)
-    yield BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+    plan = [block for block in BLOCK.findall(PLAN_PAGE.read_text(encoding="utf-8")) if block[1] == "plan.toml"]
+    yield plan + BLOCK.findall(PAGE.read_text(encoding="utf-8"))
     if BRIDGE.exists():
         assert BASH is not None
         subprocess.run([BASH, "away.sh"], cwd=tmp_path, check=False)

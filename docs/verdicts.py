@@ -37,7 +37,8 @@ the same claims as data, with the papers' literal words. `hushuffle reproduce TA
 
 **Confirmed** and **contradicted** rest on the paper's own data, on a proof or on an exact computation. On other data
 a claim **holds on other data** or **differs on other data**. A claim that our data or the paper's text leave open is
-**not testable**. A claim that is tested in several studies or variants is counted once.
+**not testable**. A claim that is tested in several studies or variants is counted once, with the verdict of the first
+test; a sentence about several figures or data sets is one claim for each.
 """
 
 
@@ -52,6 +53,7 @@ def page() -> str:
     every, known = claims(), targets()
     lines = [_HEAD, "| paper | claims | " + " | ".join(VERDICTS) + " |", "|---" * (2 + len(VERDICTS)) + "|"]
     once = distinct([Claim(**claim) for claim in every])
+    firsts = {(claim.target, claim.quote, claim.verdict) for claim in once}
     for paper, name in (*PAPERS.items(), ("", "all")):
         own = Counter(claim.verdict for claim in once if claim.target.startswith(paper))
         lines.append(f"| {name} | {own.total()} | " + " | ".join(str(own[verdict]) for verdict in VERDICTS) + " |")
@@ -60,27 +62,30 @@ def page() -> str:
         for target in known.values():
             if target.paper == paper:
                 lines += ["", f"### {target.name}", "", f"{target.title[0].upper()}{target.title[1:]}.", ""]
-                lines += _study([claim for claim in every if claim["target"] == target.name])
+                lines += _study([claim for claim in every if claim["target"] == target.name], firsts)
     return "\n".join(lines) + "\n"
 
 
-def _study(own: list[dict[str, Any]]) -> list[str]:
+def _study(own: list[dict[str, Any]], firsts: set[tuple[str, str, str]]) -> list[str]:
     """Return the lines of one study; what its claims were tested on is said once if it is the same for all."""
     if not own:
         return ["No claim of the paper: this goes beyond it."]
     data = {claim["data"] for claim in own}
     shared = data.pop() if len(own) > 1 and len(data) == 1 else ""
-    return [*([f"Data: {_escaped(shared)}", ""] if shared else []), *(_line(claim, shared) for claim in own)]
+    return [*([f"Data: {_escaped(shared)}", ""] if shared else []), *(_line(claim, shared, firsts) for claim in own)]
 
 
-def _line(claim: dict[str, Any], shared: str) -> str:
+def _line(claim: dict[str, Any], shared: str, firsts: set[tuple[str, str, str]]) -> str:
+    """Return the line of a claim; a test with the same result as the one that it repeats only names that one."""
     printed = f" Printed: {claim['printed'].rstrip('.')}." if claim["printed"] else ""
     remarks = "".join(f" {claim[key]}" for key in ("reason", "data") if claim[key] and claim[key] != shared)
     what = f"{claim['sentence'].rstrip('.')} ({claim['place']}"
-    if claim["repeats"] not in ("", claim["target"]):
+    elsewhere = claim["repeats"] not in ("", claim["target"])
+    if elsewhere and (claim["repeats"], claim["quote"], claim["verdict"]) in firsts:
         text = f"{what}), as in {claim['repeats']}."
     else:
-        text = f"{what}{'; a variant' * bool(claim['repeats'])}).{printed} Here: {claim['ours']}{remarks}"
+        again = f"; a variant of {claim['repeats']}" if elsewhere else "; a variant" * bool(claim["repeats"])
+        text = f"{what}{again}).{printed} Here: {claim['ours']}{remarks}"
     return f"- **{claim['verdict'].capitalize()}.** {_escaped(text)}"
 
 

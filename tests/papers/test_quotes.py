@@ -27,16 +27,19 @@ GAP: Final = 1500
 """Most characters that one … leaves out: formulas are long in the texts."""
 
 
+_FEWEST_WORDS: Final = 5
+
+
 def normalised(text: str) -> str:
     """Return text without differences of whitespace and typography."""
     plain = unicodedata.normalize("NFKC", text.replace("…", "\0")).translate(str.maketrans("‘’“”–—−", "''\"\"---"))  # noqa: RUF001
     return re.sub(r"\s+", " ", plain).replace("\0", "…")
 
 
-def quoted(quote: str, text: str) -> bool:
-    """Return whether the parts of a quotation stand in the text in this order, near each other."""
+def places(quote: str, text: str) -> int:
+    """Return at how many places the parts of a quotation stand in the text in this order, near each other."""
     parts = [re.escape(part.strip()) for part in normalised(quote).split("…")]
-    return re.search(f".{{0,{GAP}}}?".join(parts), text) is not None
+    return len(re.findall(f"(?={f'.{{0,{GAP}}}?'.join(parts)})", text))
 
 
 @cache
@@ -53,16 +56,21 @@ def test_every_claim_quotes_its_paper() -> None:
 
 
 @pytest.mark.parametrize("paper", TITLES)
-def test_quotations_are_literal(paper: str) -> None:
+def test_quotations_are_literal_and_stand_at_one_place(paper: str) -> None:
     if paper not in texts():
         pytest.skip("the text of the paper is not here: HUSHUFFLE_PAPERS names the folder of the texts")
     own = {claim["quote"] for claim in CLAIMS if claim["target"].startswith(f"{paper}/")}
     assert own
-    assert sorted(quote for quote in own if not quoted(quote, texts()[paper])) == []
+    assert sorted(quote for quote in own if places(quote, texts()[paper]) != 1) == [], "absent, or at several places"
 
 
 def test_a_changed_word_is_no_quotation() -> None:
     text = normalised("The “privacy” is\n  ϵ=I max, as published—or not.")
-    assert quoted('The "privacy" is … as published-or not.', text)
-    assert not quoted("The privacy is as published", text)
-    assert not quoted("as published … The", text)
+    assert places('The "privacy" is … as published-or not.', text) == 1
+    assert places("The privacy is as published", text) == 0
+    assert places("as published … The", text) == 0
+    assert places("Theorem … holds", "Theorem 2 holds. Theorem 3 holds.") == 2, "of which theorem?"
+
+
+def test_quotations_are_clauses() -> None:
+    assert [claim["quote"] for claim in CLAIMS if len(re.findall(r"\w+", claim["quote"])) < _FEWEST_WORDS] == []

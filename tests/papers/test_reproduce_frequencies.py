@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -103,6 +104,16 @@ def test_more_buckets_at_the_same_promise(people: SampledPeople) -> None:
     assert [claim.verdict for claim in study.claims] == ["confirmed", "confirmed"]
     assert losses_by_buckets(people, (1024, 16), Request()).claims[0].verdict == "contradicted"
     assert losses_by_buckets(people, (16,), Request()).claims[0].verdict == "not testable"
+
+
+@pytest.mark.parametrize("g", [16, 1024])
+@pytest.mark.parametrize("theta", [0.1, 0.5])
+def test_the_loss_falls_with_the_buckets_for_any_shares(people: SampledPeople, g: int, theta: float) -> None:
+    n, k = people.values.size, people.counts.size
+    hashing = LocalHashing.from_theta(k, g, theta, family="binary")
+    shares = people.shares.tolist()
+    expected = [p * (1 - theta) / (n * theta) + (1 / theta - p) / (n * theta * (g - 1)) for p in shares]
+    assert losses(people, hashing, seed=1).predicted[1] == pytest.approx(math.fsum(expected), rel=1e-9)
 
 
 def test_theta_of_one_half_promises_an_error_above_one_half_from_two_people_more_than_values_on() -> None:

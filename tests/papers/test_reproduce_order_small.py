@@ -15,7 +15,7 @@ from papers.rendered import rendered
 
 def test_the_worked_example() -> None:
     study = rendered("meehan2022/figure-6")
-    assert [claim.verdict for claim in study.claims] == ["confirmed", "confirmed", "contradicted", "confirmed"]
+    assert [claim.verdict for claim in study.claims] == ["not testable", "confirmed", "contradicted", "confirmed"]
     reference = [person - 1 for person in example.PRINTED]
     tau = [example.PRINTED.index(person) for person in example.DRAWN]
     assert mallows_enumeration.released(reference, tau, range(1, 9)) == example.RELEASED
@@ -23,6 +23,14 @@ def test_the_worked_example() -> None:
     for person, row in by_person.items():
         group = [other - 1 for other in example.neighbours(int(str(person)))]
         assert row[4] == mallows_enumeration.sensitivity(reference, group, "kendall")
+
+
+def test_no_group_of_five_has_the_printed_sensitivity() -> None:
+    reference = [person - 1 for person in example.PRINTED]
+    fives = itertools.combinations(range(8), 5)
+    most = max(mallows_enumeration.sensitivity(reference, list(group), "kendall") for group in fives)
+    assert most == 22
+    assert f"no group of 5 in this order has more than {most}." in rendered("meehan2022/figure-6").claims[2].reason
 
 
 def test_the_text_gives_three_groups() -> None:

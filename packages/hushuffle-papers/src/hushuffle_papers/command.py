@@ -185,7 +185,6 @@ def _listed_json(chosen: Sequence[Target]) -> str:
 
 
 def _enveloped(content: str, **keys: Any) -> str:
-    """Return a JSON document that starts as every document of the program does."""
     from hushuffle.report import SCHEMA_VERSION  # noqa: PLC0415 - only when needed
 
     whole = {"schema_version": SCHEMA_VERSION, "content": content, **keys}

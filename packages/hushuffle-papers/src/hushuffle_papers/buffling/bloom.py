@@ -23,7 +23,7 @@ _NOISES: Final = (0.02, 0.05, 0.1, 0.2, 0.3)
 _SAME: Final = 1e-9
 _CLOSE: Final = 0.9
 """Coefficients count as a pattern if their correlation with the pattern is at least this value."""
-_FAMILY: Final = "The study generates its own inputs, because the paper does not print the inputs that it used."
+_FAMILY: Final = "The study generates its own inputs, because the paper prints neither inputs nor flip probabilities."
 _SETTINGS: Final = (
     ("bits", f"{_BITS:,}: the ratio is proportional to 1/bits, so that nothing here depends on it"),
     (

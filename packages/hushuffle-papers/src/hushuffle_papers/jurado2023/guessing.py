@@ -64,6 +64,8 @@ def against_people(request: Request) -> Report:
             f"The excess over 1/2 falls like n^(-1/2): the exponent in each decade from 10 to 1,000,000 people is "
             f"{min(slopes):.3f} to {max(slopes):.3f}.",
             quote="shuffling noisy data exponentially decreases the vulnerability",
+            reason="Read as 'fast', it holds: of the excess of noise alone, 0.3 at p = 0.8, 10 people leave "
+            f"{number(excess[0], digits=2)}.",
         ),
         claim(
             "section IV-B",

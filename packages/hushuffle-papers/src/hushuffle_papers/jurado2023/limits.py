@@ -35,7 +35,8 @@ def shuffle_limit(request: Request) -> Report:
         "How close is 1/k + sqrt(2 ln k/(n k)) to the success rate of the uninformed adversary?",
         claim(
             "Figure 6",
-            "The approximation is indistinguishable from the exact figure, from 10 to 1,000 people.",
+            "From 10 to 1,000 people the approximation is indistinguishable from the exact figure, but for an offset "
+            "at one of three numbers of values.",
             None,
             f"It differs by at most {far[100]:.3f} for 100 values and {far[10]:.3f} for 10, but its ratio is "
             f"{_off(people, 100)} and {_off(people, 10)}; for 2 values there is an offset of up to {far[2]:.3f}.",
@@ -50,7 +51,7 @@ def shuffle_limit(request: Request) -> Report:
             min(many) > 0.5 and max(many) < 2,
             f"For 2 to 1,000 values and 10 to 1,000,000 people {min(many):.2f} to {max(many):.2f} times the exact "
             f"figure where there are k ln k people or more, down to {min(grid.values()):.2f} times with fewer.",
-            quote="has the following asymptotic bounds",
+            quote="Posterior single-target vulnerability for a general … has the following asymptotic bounds",
             reason="The constant is not 1, so the formulas are no bounds.",
         ),
         "The offset does not go away with more people. What the release adds to 1/k is overstated by a factor that "

@@ -108,7 +108,7 @@ _MERGED: Final = Relation(
     "refined by",
     "S^r N^r",
     "Theorem 4",
-    "a meaningful form of commutativity between shuffling and … as depicted in Fig. 8",
+    "for any D in cascade CD, we know that leakage can never be increased",
     study="jurado2023/figure-8",
 )
 

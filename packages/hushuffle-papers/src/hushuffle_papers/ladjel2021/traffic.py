@@ -20,10 +20,8 @@ from hushuffle_papers.base import Request, chart, claim, every, falling, smalles
 
 TARGETS_OF: Final = 20
 
-BENNETT: Final = "Numerically tighter (albeit more complex) bounds can be obtained by applying Bennett's inequality"
-BENNETT_STUDY: Final = "ladjel2021/figure-7"
-K_MEANS: Final = "Similarly, the privacy of the execution plan for … K-means is"
-SOURCES: Final = "the total number of source nodes must be"
+BENNETT: Final = "If furthermore we have … then by Bennett's inequality"
+PRINTED: Final = "The form of Bennett's inequality that refines Theorem 4, as printed, is a bound."
 
 DELTA: Final = 1e-4
 SAMPLES: Final = 5000
@@ -58,6 +56,11 @@ def meets(n: int, sigma: float, dummies: int, *, epsilon: float) -> bool:
     sampling = TargetSampling(targets=TARGETS_OF, sigma=sigma)
     law = privacy_curve(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=dummies), n=n))
     return law.near(DELTA).upper(epsilon * (1 - 1e-6)) <= DELTA
+
+
+def printed_form(place: str, holds: bool, ours: str) -> Claim:  # noqa: FBT001 - what the claim turns on
+    """Return the claim of figure 7 about the printed form of Bennett's inequality, tested at another place."""
+    return claim(place, PRINTED, holds, ours, quote=BENNETT, repeats="ladjel2021/figure-7")
 
 
 def drawn(label: str, x: Sequence[float], figures: Iterable[Bound | float]) -> Series:
@@ -110,7 +113,7 @@ def sampling_and_flooding(request: Request) -> Report:
             "Sampling alone gives epsilon <= ln 3 only at a sigma that is typically larger than 0.9.",
             all(s > 0.9 for t, s in needed.items() if t >= 20),
             "It takes sigma >= T/(T + 2): " + ", ".join(f"{s:.3f} for T = {t}" for t, s in needed.items()) + ".",
-            quote="requires a large … (typically larger than",
+            quote="achieving reasonable values of … requires a large … (typically larger than",
             printed="0.9",
             reason="From 20 targets on.",
         ),
@@ -247,7 +250,7 @@ def _cap_claims(n: int, dummies: Sequence[int], rates: Sequence[float], batches:
             + "; in the algorithm's "
             + ", ".join(number(truth[s]) for s in rates)
             + ".",
-            quote="The algorithm … satisfies … differential privacy with",
+            quote="Theorem 3. Let … The algorithm … satisfies … differential privacy with",
             printed="the formula gives " + ", ".join(number(printed[s]) for s in rates),
         ),
         claim(
@@ -276,7 +279,7 @@ def _cap_claims(n: int, dummies: Sequence[int], rates: Sequence[float], batches:
             f"From n = {batches[0]} to {batches[-1]}: "
             + "; ".join(f"{number(min(line))} to {number(max(line))} at sigma = {s:g}" for s, line in sized.items())
             + ".",
-            quote="does not have a significant impact on the privacy guarantee",
+            quote="given as input to the scrambler does not have a significant impact on the privacy guarantee",
         ),
     )
 

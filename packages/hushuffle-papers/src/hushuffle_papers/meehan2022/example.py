@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Final
 
 import numpy as np
@@ -47,6 +47,7 @@ def example(_request: Request) -> Report:
     delta, bound = order.kendall_sensitivity(printed, members), order.published_sensitivity(printed, members)
     best = order.reference_order(members, method="best")
     least = order.kendall_sensitivity(best, members)
+    most = max(order.sensitivities(printed, [*map(list, combinations(range(len(PRINTED)), 5))]))
     came = released(DRAWN)
     return study(
         "Algorithm 1 on eight people, step by step",
@@ -54,10 +55,10 @@ def example(_request: Request) -> Report:
         claim(
             "Appendix A.10, figure 6 (b)",
             "A breadth-first search from person 5, who has the largest group, gives the order 5 2 3 8 4 1 6 7.",
-            is_breadth_first(PRINTED),
-            "In the printed order everybody comes in the turn of their first neighbour.",
+            None if is_breadth_first(PRINTED) else False,
+            "It is such an order for the groups of this study: everybody comes in the turn of their first neighbour.",
             quote="is then constructed by following a BFS traversal",
-            reason="The text gives three of the eight groups; the others are chosen so that they agree with it.",
+            reason="The text gives three of the eight groups. The others are chosen so that the printed order fits.",
         ),
         claim(
             "Appendix A.10",
@@ -71,11 +72,13 @@ def example(_request: Request) -> Report:
             "Appendix A.10",
             "The sensitivity is 28, so that theta = alpha/28.",
             delta == bound,
-            f"{bound} is an upper bound. The sensitivity is {delta}, so that theta = alpha/{delta}.",
-            quote="we compute the sensitivity: … =28",
+            f"{bound} is an upper bound. With the groups of this study the sensitivity is {delta}, so that theta = "
+            f"alpha/{delta} is private, too.",
+            quote="With the reference permutation in place, we compute the sensitivity: … =28",
             printed="28",
-            reason="The published formula counts the whole window of a group as the group. Group 4, which the text "
-            "gives, has 13 by itself; any other group has a width of 6 at most, so that none reaches 28.",
+            reason="theta = alpha/28 is private, with more randomness than needed: the published formula counts the "
+            "whole window of a group as the group. Group 4, which the text gives, has 13 by itself. The largest group "
+            f"has 5 people, and no group of 5 in this order has more than {most}.",
         ),
         claim(
             "Appendix A.10",
@@ -230,6 +233,7 @@ def beliefs(_request: Request) -> Report:
             broken > 1,
             f"With groups of one class each, beliefs move by up to {broken:.2f} alpha.",
             quote="is necessary to block all de Finetti attacks",
+            reason="With a prior near 0 on one of two orders the paper's proof covers every shuffle (next claim).",
             data=f"{n} people, two classes, every release enumerated.",
         ),
         claim(

@@ -20,7 +20,7 @@ DELTA: Final = 0.01
 ALPHA: Final = 3.0
 
 _PEOPLE: Final = 10_000
-_OWN: Final = "The paper gives no alphas and widths of its curves, except width 30. This study chose the others."
+_OWN: Final = "The paper gives 10,000 people, alpha = 3 (b, c) and width 30; other alphas and widths are this study's."
 _SHARES: Final = (0.05, 0.1, 0.25, 0.5, 0.8)
 _SWEPT: Final = (30, 100)
 _LINES: Final = (0.1, 0.25, 0.8)
@@ -97,14 +97,14 @@ def _claims(
     uniform = all(abs(widest[share].upper - share) <= 0.1 for share in _LINES)
     gain = narrow[0.8].upper - narrow[0.25].upper
     trends = (
-        ("grows with alpha", "preservation is highest for higher", by_alpha, True),
-        ("falls as groups get wider", "preservation declines with increasing width", by_width, False),
+        ("grows with alpha", "we see that preservation is highest for higher", by_alpha, True),
+        ("falls as groups get wider", "demonstrates that preservation declines with increasing width", by_width, False),
         ("grows with the size of the subset", "preservation grows rapidly with increasing subset size", by_size, True),
     )
     return (
         *(_trend(f"Preservation {how}.", quote, lines, rising=rising) for how, quote, lines, rising in trends),
         claim(
-            "appendix A.14.1, Figure 7",
+            "Appendix A.14.1, Figure 7",
             "At large widths the shuffle is nearly uniform.",
             uniform,
             f"At width {widths[-1]} the shuffle preserves, of a subset of 10% of all people, a share of {widest[0.1]}; "
@@ -114,7 +114,7 @@ def _claims(
             stand_in=_OWN,
         ),
         claim(
-            "appendix A.14.1, Figure 7",
+            "Appendix A.14.1, Figure 7",
             f"At width {_SWEPT[0]} subsets larger than a quarter gain little.",
             gain <= 0.1 if narrow[0.8].lower > narrow[0.25].upper else None,
             f"A quarter preserves {narrow[0.25]}, a subset of 80 % preserves {narrow[0.8]}.",
@@ -136,7 +136,7 @@ def _trend(sentence: str, quote: str, lines: Sequence[Series], *, rising: bool) 
     ends = "; ".join(f"{line.label}: {line.lower[0]:.3f} to {line.lower[-1]:.3f}" for line in lines)
     ours = f"Lower bounds from left to right: {ends}."
     reason = "" if holds is not None else "The intervals at the two ends of a line overlap, so they decide nothing."
-    return claim("appendix A.14.1, Figure 7", sentence, holds, ours, quote=quote, reason=reason, stand_in=_OWN)
+    return claim("Appendix A.14.1, Figure 7", sentence, holds, ours, quote=quote, reason=reason, stand_in=_OWN)
 
 
 def _chart(key: str, x_label: str, lines: Sequence[Series], *, log: str) -> Chart:

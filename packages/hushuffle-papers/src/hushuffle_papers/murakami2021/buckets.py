@@ -59,7 +59,7 @@ def identification(request: Request) -> Report:
             "The bound for randomized response at epsilon = 0.1, 1 and 10.",
             _printed(rr) == _PRINTED_RR,
             f"{', '.join(_printed(rr))} bits.",
-            quote="in Theorem 4.2 is … 2.0 … 3.3 … 0.043",
+            quote="in Proposition 4.1 is … respectively, whereas … in Theorem 4.2 is … 2.0 … 3.3 … 0.043",
             printed=", ".join(_PRINTED_RR),
         ),
         claim(
@@ -136,7 +136,9 @@ def losses_by_buckets(people: SampledPeople, sweep: Sequence[int], request: Requ
             f"The expected loss over all values goes from {hashed[0].predicted[1]:.3g} at {sweep[0]:,} buckets to "
             f"{last.predicted[1]:.3g} at {sweep[-1]:,} (measured {last.every:.3g}); randomized response has "
             f"{plain.predicted[1]:.3g} (measured {plain.every:.3g}).",
-            quote="is monotonically decreasing in",
+            quote="a larger … provides better utility: … is monotonically decreasing in",
+            reason="It does for any shares of the values: with g buckets the loss of a value of share p is "
+            "p (1 - theta)/(n theta) + (1/theta - p)/(n theta (g - 1)).",
             data=f"Simulated: {n:,} people, {k:,} values.",
         ),
         claim(
@@ -147,6 +149,7 @@ def losses_by_buckets(people: SampledPeople, sweep: Sequence[int], request: Requ
             f"n = k + 2 on, here n = {n:,} and k = {k:,}.",
             quote="which guarantees the Bayes error probability … to be larger than 0.5",
             printed="> 0.5",
+            reason="Rounded, the exact error is one half; what the paper's inequality guarantees is less.",
         ),
         f"Over the top 100, with threshold: {last.top_kept:.3g} against {plain.top_kept:.3g}.",
         chart(
@@ -199,6 +202,7 @@ def axioms(request: Request) -> Report:
             f"{number(max(bound.upper for bound in after), digits=3)} of {number(before.upper)} bits.",
             quote="guarantees that post-processing, which can be performed by a data collector or an adversary, "
             "cannot break",
+            reason="This is the data-processing inequality.",
         ),
         claim(
             "Theorem 3.6",
@@ -207,6 +211,7 @@ def axioms(request: Request) -> Report:
             f"With a hidden choice, alpha is as low as {number(min(bound.upper for bound in hidden), digits=3)} "
             f"bits of {number(before.upper)}, with a public choice {number(max(bound.upper for bound in shown))}.",
             quote="allows users to randomly choose which obfuscation mechanism to use",
+            reason="Mutual information is convex in the mechanism.",
         ),
         "If the two alphas differ, the mixture has no more than their mean, even if the choice is public: "
         f"{number(unequal[5].upper)} bits at one half, between {number(least.upper)} and {number(before.upper)}. "
@@ -269,7 +274,7 @@ def cost(_request: Request) -> Report:
             min(whole.values()) < plain,
             f"Randomized response takes {plain:.1f} bits. Local hashing into {_BUCKETS[0]} buckets takes "
             f"{whole[_BUCKETS[0]]:.1f}: the bucket is one of them, the hash function the others.",
-            quote="the communication cost of the RR and GLH can be expressed as",
+            quote="the communication cost of the RR and GLH can be expressed as … respectively",
             reason="The report is (h, y) by (3), and where two values collide with probability 1/g at most there "
             "are k/g functions or more (Stinson 1994). With a public function for each person log g holds: y alone "
             f"takes {math.log2(_BUCKETS[0]):.0f}.",

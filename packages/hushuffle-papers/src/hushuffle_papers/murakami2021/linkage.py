@@ -129,7 +129,7 @@ def _maximum_claims(
             later(first, liked),
             f"D is {', '.join(f'{one.compared:.1f}' for one in lines['ratings'])} bits for the first one to five "
             f"ratings. With {least['ratings']} ratings D reaches that of the fingerprint.",
-            quote="(ratings need more events)",
+            quote="in the maximum-knowledge model (ratings need more events)",
             data=data,
             stand_in=to_all,
             sure=below(lines["check-ins"], fingerprint) and below(fingerprint, lines["ratings"][-1:]),
@@ -150,12 +150,13 @@ def _maximum_claims(
         claim(
             "section 5.1",
             "The estimate of D converges as people are added.",
-            moving == 0,
+            None if moving else True,
             f"{moving} of {len(by_label)} estimates have not settled at {people:,} people. Where genuine and impostor "
             "scores hardly overlap, a sample of people shows only that D is large.",
             quote="We also confirmed that for each dataset … converges as the number of users increases.",
+            reason="With more people they may settle." if moving else "",
             data=data,
-            stand_in=f"{to_all or f'At most {SCORED:,} people are scored.'} With more people it may settle.",
+            stand_in=to_all or f"At most {SCORED:,} people are scored.",
         ),
     )
 
@@ -310,7 +311,7 @@ def _grows(
     where, data = f"{name.capitalize()}, {how}", f"The attacker knows {sizes[0]} to {sizes[-1]} events of each person."
     return (
         decided(
-            f"{where}: D grows with every further event that the attacker knows.",
+            f"{where}: D grows with the number of events that the attacker knows.",
             growing,
             f"D is {', '.join(f'{value:.1f}' for value in bits)} bits.{_NOISE if min(bits) < 0 else ''}",
             quote="In both LT and RH, the PSE increases with increase in the number of training events.",
@@ -324,8 +325,8 @@ def _grows(
             f"{where}: with {_FACE_FROM[name]} or more known events D exceeds that of the face.",
             min(wanted) >= face,
             f"The face has D = {face:.1f} bits, which the {name} {when}.",
-            quote="is larger than that of the face matcher in [61] when the number of training events is larger than "
-            "or equal to 200",
+            quote="The PSE of LT (resp. RH) is larger than that of the face matcher in [61] when the number of "
+            "training events is larger than or equal to 200",
             printed=str(_FACE_FROM[name]),
             repeats=repeats,
             data=data,

@@ -6,10 +6,20 @@ import pytest
 
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.questions import pie
-from hushuffle_papers.base import every, falling, flattening
+from hushuffle_papers.base import claim, every, falling, flattening
 from hushuffle_papers.meehan2022.example import shift
 from hushuffle_papers.murakami2021.buckets import at_scale
 from hushuffle_papers.murakami2021.frequencies import VALUES
+
+
+def test_other_data_neither_confirm_nor_contradict() -> None:
+    for holds, own, other in (
+        (True, "confirmed", "holds on other data"),
+        (False, "contradicted", "differs on other data"),
+    ):
+        assert claim("", "", holds, "", quote="").verdict == own
+        assert claim("", "", holds, "", quote="", stand_in="Another city.").verdict == other
+    assert claim("", "", None, "", quote="").verdict == "not testable"
 
 
 def test_a_single_point_decides_nothing() -> None:

@@ -166,6 +166,10 @@ def test_an_estimate_contradicts_only_beyond_its_interval() -> None:
     assert verdict(holds=False, stand_in="Another city.", sure=True) == "differs on other data"
     assert verdict(holds=True, stand_in="", sure=False) == "confirmed"
     assert verdict(holds=True, stand_in="Another city.", sure=False) == "holds on other data"
+    few = decided(
+        "S.", holds=False, ours="Ours.", quote="s", data="D.", stand_in="A city.", sure=None, reason="Too few events."
+    )
+    assert (few.verdict, few.reason) == ("not testable", "Too few events.")
 
 
 @pytest.mark.parametrize(

@@ -306,6 +306,7 @@ def _grows(
     face = by_label["face"].compared
     growing = all(after > before for before, after in itertools.pairwise(bits))
     wanted = [value for known, value in zip(sizes, bits, strict=True) if known >= _FACE_FROM[name]] or bits[-1:]
+    far = sizes[-1] < _FACE_FROM[name] and min(wanted) < face
     when = next((f"reach at {m} known events" for m, b in zip(sizes, bits, strict=True) if b >= face), "never reach")
     repeats = "" if how == LIKELIHOOD else "murakami2021/figure-6"
     where, data = f"{name.capitalize()}, {how}", f"The attacker knows {sizes[0]} to {sizes[-1]} events of each person."
@@ -331,7 +332,8 @@ def _grows(
             repeats=repeats,
             data=data,
             stand_in=beside,
-            sure=below(steps, [by_label["face"]]),
+            reason="The people have too few events for an attacker who knows as many as the claim says." if far else "",
+            sure=None if far else below(steps, [by_label["face"]]),
             figure=6,
         ),
     )

@@ -14,7 +14,7 @@ import math
 import random
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -303,8 +303,9 @@ def rows(name: str, trials: int, repeat: int) -> Iterator[tuple[str, ...]]:
             else:
                 lower = median(each.epsilon.lower for each in measured)
                 always = all(each.refuted for each in measured)
-                proven = f" (proven {case.proven:.2f})" if always and case.proven is not None else ""
-                found.setdefault(what, []).append(f"{lower:.2f}{proven}" + ("!" if always else ""))
+                known = case.proven is not None and case.proven > 1.001 * case.claimed
+                proven = f" (true ε {case.proven:.2f})".replace("inf", "∞") if known else ""
+                found.setdefault(what, []).append(f"{lower:.2f}{'!' if always else ''}{proven}")
                 refuted[what] = refuted.get(what, False) or always
             if (k, epsilon) == (8, 1.0):
                 replayed[what] = case.replay(k)
@@ -313,24 +314,40 @@ def rows(name: str, trials: int, repeat: int) -> Iterator[tuple[str, ...]]:
         yield (f"`{what}`", *figures, replayed.get(what, ""), verdict)
 
 
+HEADING = ["client", *(f"k = {k}, ε = {epsilon:g}" for k, epsilon in SETTINGS), "replay", "verdict"]
+
+
+def table(found: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return the lines of a table."""
+    return [f"| {' | '.join(row)} |" for row in (HEADING, ["---"] * len(HEADING), *found)]
+
+
+def summary(found: Mapping[str, Sequence[tuple[str, ...]]]) -> list[str]:
+    """Return the lines of the page: a table of the refuted clients, and the names of the others."""
+    refuted = [(f"{name}: {row[0]}", *row[1:]) for name, own in found.items() for row in own if row[-1] == "refuted"]
+    lines = ["", *table(refuted), "", "Not refuted at any setting:", ""]
+    for name, own in found.items():
+        passed = [f"{row[0]}{'' if row[-2] != 'passes' else '*'}" for row in own if row[-1] != "refuted"]
+        lines.append(f"- **{name}**: {', '.join(passed)}.")
+    return [*lines, "", "An asterisk marks clients that pass replay.", ""]
+
+
 def main(trials: int, repeat: int, *, write: bool, only: str | None = None) -> None:
-    """Audit all clients there are; print the table, or write it into the page."""
-    heading = ["client", *(f"k = {k}, ε = {epsilon:g}" for k, epsilon in SETTINGS), "replay", "verdict"]
-    lines = []
+    """Audit all clients there are and print a table for each library; write the summary into the page if asked."""
+    found: dict[str, list[tuple[str, ...]]] = {}
     for name in [only] if only else LIBRARIES:
         try:
-            release = version(name)
+            release = f"{name} {version(name)}"
         except PackageNotFoundError:
             print(f"{name} is not installed: pip install {name}")
             continue
-        lines += ["", f"**{name} {release}**", "", f"| {' | '.join(heading)} |", f"|{'---|' * len(heading)}"]
-        lines += [f"| {' | '.join(row)} |" for row in rows(name, trials, repeat)]
-        print("\n".join(lines) if only else lines[-1], flush=True)
+        found[release] = list(rows(name, trials, repeat))
+        print("\n".join(["", f"**{release}**", "", *table(found[release])]), flush=True)
     if write:
         start, end = "<!-- tables -->", "<!-- end of tables -->"
         text = PAGE.read_text(encoding="utf-8")
         before, after = text.partition(start)[0], text.partition(end)[2]
-        PAGE.write_text(f"{before}{start}\n" + "\n".join(lines) + f"\n\n{end}{after}", encoding="utf-8")
+        PAGE.write_text(f"{before}{start}\n" + "\n".join(summary(found)) + f"\n{end}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

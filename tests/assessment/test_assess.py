@@ -9,6 +9,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.assessment import trials
 from hushuffle.assessment.assess import assess
+from hushuffle.assessment.findings import Questions, inferred, learned
 from hushuffle.assessment.trials import deviation
 from hushuffle.assessment.warnings import _about_accuracy
 from hushuffle.model import Report, Utility, number
@@ -75,6 +76,16 @@ def test_the_main_job_on_real_data() -> None:
 
 
 @pytest.mark.usefixtures("repeatable")
+def test_membership_inference_has_the_figures_of_the_privacy_curve() -> None:
+    protocol = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=1.0), shuffler=hs.UniformShuffle(), n=500)
+    found, profile = inferred(protocol, delta=1e-6), hs.dp.profile(protocol, least=1e-6)
+    assert found.bound == profile.advantage
+    assert f"mu = {number(profile.gdp(1e-6).upper, up=True)[:5]}" in found.sentence
+    assert f"at most {percent(profile.true_positive_rate(0.01)[()].upper, up=True)[:4]}" in found.sentence
+    (once,) = [row for row in learned(Questions(), protocol, guessers=[], linking=False, delta=1e-6) if row == found]
+    assert once.question == "membership-inference"
+
+
 def test_a_second_survey_with_seven_answers() -> None:
     result = assess(load(EXAMPLES / "party.toml"), base_folder=EXAMPLES)
     assert result.utility is not None

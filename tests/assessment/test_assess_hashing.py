@@ -124,6 +124,7 @@ def test_subset_selection_has_every_row_and_chart() -> None:
         ("central-dp", "bracket"),
         ("local-dp", "exact"),
         ("vulnerability", "bracket"),
+        ("membership-inference", "bracket"),
         ("re-identification", "exact"),
         ("identity-information", "exact"),
     }

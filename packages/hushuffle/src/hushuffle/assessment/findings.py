@@ -21,7 +21,7 @@ from hushuffle.mechanisms.randomizers import MatrixRandomizer
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Certificate, Finding, Unanswered, number
 from hushuffle.model.bound import percent
-from hushuffle.questions import pie, qif
+from hushuffle.questions import dp, pie, qif
 from hushuffle.questions.dp.certificate import of_question
 from hushuffle.questions.qif.guessing import guarantee_vulnerability
 
@@ -30,7 +30,12 @@ ONE_RELEASE: Final = "Anyone who sees the release of one round"
 SHUFFLER: Final = "A compromised shuffler"
 SERVERS: Final = "All servers, colluding"
 GUESSER: Final = "An adversary with any knowledge of other answers"
+TESTER: Final = "An adversary who tests which of two answers is yours"
 LINKER: Final = "An adversary who links a report to its sender"
+
+_FALSE_POSITIVES: Final = 0.01
+_POINTS: Final = 12
+"""The number of computed points of the privacy curve, from which the rates of tests are interpolated."""
 
 Answer = TypeVar("Answer")
 
@@ -89,6 +94,8 @@ def learned(
         rows.append(questions.ask("vulnerability", GUESSER, composed))
     else:
         rows += [questions.ask("vulnerability", who.phrase, partial(guesser, protocol, who)) for who in guessers]
+    if exposure.alone and rows[0] is not None and math.isfinite(rows[0].bound.upper):
+        rows.append(questions.ask("membership-inference", TESTER, lambda: inferred(protocol, delta=delta)))
     if linking:
         rows.append(questions.ask("re-identification", LINKER, lambda: identified(_linked(protocol, exposure))))
         if exposure.total == 1:
@@ -212,6 +219,24 @@ def guessed(protocol: Protocol, *, central: Finding | None, delta: float, what: 
         sentence=f"Guesses {what} right {_often(bound)} of the time from {source}; {before} without a release.",
         bound=bound,
         proof="bound from central epsilon and delta of all reports together, for a uniform prior on the answer",
+    )
+
+
+def inferred(protocol: Protocol, *, delta: float) -> Finding:
+    """The advantage, the true-positive rate and mu of membership inference, against a strong adversary."""
+    profile = dp.profile(protocol, points=_POINTS, least=min(delta, 0.1))
+    rate, mu = profile.true_positive_rate(_FALSE_POSITIVES)[()], profile.gdp(min(delta, 0.1))
+    return Finding(
+        question="membership-inference",
+        adversary=TESTER,
+        sentence=(
+            f"Infers it with a true-positive rate of {_often(rate)} at a false-positive rate of "
+            f"{percent(_FALSE_POSITIVES)}, knowing all other answers. The largest difference of the rates (advantage) "
+            f"is the figure. Gaussian differential privacy: mu = {number(mu.upper, up=True)}, except for delta = "
+            f"{delta:g}."
+        ),
+        bound=profile.advantage,
+        proof="trade-off function of the certified privacy curve",
     )
 
 

@@ -151,12 +151,19 @@ def test_assumed_audiences_agree_with_those_of_a_specification() -> None:
         assert reach(chosen) == pytest.approx(counts[np.arange(8) & mask != 0].sum(), abs=4)
 
 
+def _no_condition(*_: Any) -> Any:
+    return 3
+
+
+_NO_QUESTION: Any = "some"
+
+
 @pytest.mark.parametrize(
     ("ask", "error", "words"),
     [
         (lambda seen: people(seen, lambda *audiences: ~audiences[0]), InvalidInputError, "in no audience"),
-        (lambda seen: people(seen, lambda *_: np.arange(8)), InvalidInputError, "Boolean"),
-        (lambda seen: people(seen, str("some")), InvalidInputError, "reach, overlap, exclusive"),
+        (lambda seen: people(seen, _no_condition), InvalidInputError, "Boolean"),
+        (lambda seen: people(seen, _NO_QUESTION), InvalidInputError, "reach, overlap, exclusive"),
         (lambda seen: people(seen, publishers=[]), InvalidInputError, "one or more"),
         (lambda seen: people(seen, publishers=[3]), InvalidInputError, "publishers"),
     ],

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise, repeat
 from typing import TYPE_CHECKING, Final
 
@@ -233,7 +233,7 @@ class DummyLaw:
         mass[self.numbers - self.numbers[0]] = self.probabilities
         return mass, 0.0
 
-    @property
+    @cached_property
     def variance(self) -> float:
         """The variance of the number of dummies."""
         return float((self.numbers - self.mean) ** 2 @ self.probabilities)

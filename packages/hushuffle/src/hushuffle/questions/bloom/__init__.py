@@ -7,6 +7,7 @@ shuffler adds dummies to the counts that it releases.
 """
 
 from hushuffle.questions.bloom import transition as snr
+from hushuffle.questions.bloom.plan_views import ViewPlan, plan_views
 from hushuffle.questions.bloom.privacy import (
     FlipProbability,
     epsilon,
@@ -29,6 +30,7 @@ from hushuffle.questions.bloom.views import views_delta, views_epsilon
 __all__ = [
     "FlipProbability",
     "SimulatedEpsilon",
+    "ViewPlan",
     "epsilon",
     "estimate_flip_prob",
     "evaluate_gauss_continued_fraction",
@@ -38,6 +40,7 @@ __all__ = [
     "guarantee",
     "ones_matrix",
     "pair_epsilon",
+    "plan_views",
     "published_pair_epsilon",
     "ratio_of_hypergeometric_mgf",
     "snr",

@@ -1,0 +1,102 @@
+"""Standard errors of reach from views of columns with dummies, at an advertisers' scale: python benchmarks/views.py
+
+Assumed: each audience has 30 % of the people before scaling, in the model of `assumed_reach`; half as many people as columns.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+
+import hushuffle as hs
+from hushuffle.errors import NumericalError
+from hushuffle.estimation.column_views import assumed_reach, people
+
+DELTA = 1e-12
+EPSILONS = (0.0033, 0.01, 0.05, 0.5)
+SIZES = ((3, 10**7), (6, 10**7), (10, 10**7), (20, 10**7), (3, 10**8), (6, 10**8), (10, 10**8), (20, 10**8))
+
+
+def audiences(publishers: int, columns: int) -> Callable[[tuple[int, ...]], float]:
+    """Return the assumed reach of each union: all publishers together reach half as many people as there are columns."""
+    model = assumed_reach(10**6, [3e5] * publishers)
+    factor = columns / 2 / model(tuple(range(publishers)))
+    return lambda chosen: model(chosen) * factor
+
+
+def wanted(publishers: int, columns: int, what: str) -> dict[tuple[int, ...], float]:
+    """Wanted errors: the union of all is ten times as important as the union of one or of two publishers."""
+    everyone, error = tuple(range(publishers)), 4 * columns**0.5
+    unions = {everyone: error}
+    for size in range(1, 1 + ("all", "singles", "pairs").index(what)):
+        unions |= {chosen: 10 * error for chosen in combinations(range(publishers), size) if chosen != everyone}
+    return unions
+
+
+def plans() -> None:
+    print(
+        "publishers, columns, epsilon, answers: certified epsilon; sigma of all, one, two publishers; dummies; seconds"
+    )
+    for publishers, columns in SIZES:
+        for epsilon in EPSILONS:
+            for what in ("all", "singles", "pairs"):
+                start, text = time.process_time(), f"{publishers}, {columns:.0e}, {epsilon}, {what}"
+                try:
+                    plan = hs.bloom.plan_views(
+                        publishers=publishers,
+                        columns=columns,
+                        reach=audiences(publishers, columns),
+                        epsilon=epsilon,
+                        delta=DELTA,
+                        unions=wanted(publishers, columns, what),
+                    )
+                except NumericalError as error:
+                    print(f"{text}: {error}", flush=True)
+                    continue
+                errors = {len(answer.publishers): answer.standard_error for answer in plan.answers}
+                shown = ", ".join(f"{errors[size]:,.0f}" for size in (publishers, 1, 2) if size in errors)
+                views = f"{len(plan.design.views)} views, last {plan.design.views[-1].shows}"
+                low, high = plan.epsilon.lower, plan.epsilon.upper
+                spent = time.process_time() - start
+                print(
+                    f"{text}: {low:.6f} to {high:.6f}; {shown}; {plan.design.dummies:.3g}; {spent:.1f} ({views})",
+                    flush=True,
+                )
+
+
+def release() -> None:
+    """Release 10**8 columns of 20 publishers in chunks, and estimate the union."""
+    publishers, columns, chunk = 20, 10**8, 10**7
+    plan = hs.bloom.plan_views(
+        publishers=publishers,
+        columns=columns,
+        reach=audiences(publishers, columns),
+        epsilon=0.0033,
+        delta=DELTA,
+        unions=wanted(publishers, columns, "all"),
+    )
+    rng, start = np.random.default_rng(1), time.process_time()
+    chunks = (_random_columns(rng, chunk, publishers) for _ in range(columns // chunk))
+    seen = plan.design.release(chunks)
+    print(f"release of {columns:,} columns: {time.process_time() - start:.1f} s with their generation; {people(seen)}")
+    print(f"largest memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
+
+
+def _random_columns(
+    rng: np.random.Generator, columns: int, publishers: int
+) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """Bit patterns of columns that hold 0.5 people on average, each in one or more audiences."""
+    held = rng.integers(1, 1 << publishers, size=columns, dtype=np.int32)
+    held[rng.random(columns) < np.exp(-0.5)] = 0
+    return held
+
+
+if __name__ == "__main__":
+    release()
+    if "--release" not in sys.argv:
+        plans()

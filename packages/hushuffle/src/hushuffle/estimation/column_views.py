@@ -199,14 +199,14 @@ class _Needed:
     @classmethod
     def of(cls, design: ColumnViews, question: Question | Condition, publishers: Sequence[int] | None) -> _Needed:
         chosen = range(design.publishers) if publishers is None else publishers
-        asked = tuple(_checks.integer("publishers", each, low=0, high=design.publishers - 1) for each in chosen)
-        if not asked or len(set(asked)) < len(asked):
-            _checks.reject("publishers", "one or more, each once", asked)
+        own = tuple(_checks.integer("publishers", each, low=0, high=design.publishers - 1) for each in chosen)
+        if not own or len(set(own)) < len(own):
+            _checks.reject("publishers", "one or more, each once", own)
         if question == "reach":
-            masks, weights = ((1 << len(asked)) - 1,), np.ones(1)
-            return cls._with(design, "reach", asked, asked, masks, weights)
-        others = tuple(each for each in range(design.publishers) if each not in asked)
-        joint = asked + others if question == "exclusive" else asked
+            masks, weights = ((1 << len(own)) - 1,), np.ones(1)
+            return cls._with(design, "reach", own, own, masks, weights)
+        others = tuple(each for each in range(design.publishers) if each not in own)
+        joint = own + others if question == "exclusive" else own
         if len(joint) > _MOST_JOINT:
             _checks.unsupported(
                 f"This question needs {len(joint)} publishers together, at most {_MOST_JOINT} are possible."
@@ -214,15 +214,15 @@ class _Needed:
         if callable(question):
             every = _weights_of(question, len(joint))
         elif question in QUESTIONS:
-            every = inclusion_exclusion(question, tuple(range(len(asked))), len(joint))
+            every = inclusion_exclusion(question, tuple(range(len(own))), len(joint))
         else:
             _checks.reject("question", f"one of {', '.join(QUESTIONS)}, or a function", question)
         used = np.flatnonzero(every)
         name = "condition" if callable(question) else str(question)
-        return cls._with(design, name, asked, joint, tuple(used.tolist()), every[used])
+        return cls._with(design, name, own, joint, tuple(used.tolist()), every[used])
 
     @classmethod
-    def _with(cls, design: ColumnViews, name: str, asked: Any, joint: Any, masks: Any, weights: Array) -> _Needed:
+    def _with(cls, design: ColumnViews, name: str, own: Any, joint: Any, masks: Any, weights: Array) -> _Needed:
         closed = {first | second for first in masks for second in masks}
         seen = {place: _Shows.of(view, joint, sorted(closed)) for place, view in enumerate(design.views)}
         shows = {place: part for place, part in seen.items() if part.masks}
@@ -233,7 +233,7 @@ class _Needed:
         whole = dict(zip(masks, weights.tolist(), strict=True))
         order = tuple(sorted(closed))
         weights = np.array([whole.get(mask, 0.0) for mask in order])
-        return cls(design=design, name=name, publishers=asked, joint=joint, masks=order, weights=weights, shows=shows)
+        return cls(design=design, name=name, publishers=own, joint=joint, masks=order, weights=weights, shows=shows)
 
     def named(self, mask: int) -> tuple[int, ...]:
         return tuple(each for bit, each in enumerate(self.joint) if mask >> bit & 1)

@@ -139,8 +139,8 @@ def plan_views(
             design, bound = _certified(exact, wishes, factor, target, level, gaussian=gaussian)
         except InvalidInputError:  # a distribution has more numbers than a table can have
             continue
-        asked = [(kind, chosen) for kind, group in (("reach", unions), ("overlap", joint)) for chosen in group]
-        answers = [planned_people(design, kind, reach=reach, publishers=chosen) for kind, chosen in asked]  # type: ignore[arg-type]
+        questions = [(kind, chosen) for kind, group in (("reach", unions), ("overlap", joint)) for chosen in group]
+        answers = [planned_people(design, kind, reach=reach, publishers=chosen) for kind, chosen in questions]  # type: ignore[arg-type]
         return ViewPlan(
             design=design,
             epsilon=bound,
@@ -248,9 +248,8 @@ def _certified(
     best, scale = None, factor * (1 + _MARGIN)
     changed = sum(wish.moved for wish in wishes)
     for _ in range(_ATTEMPTS):
-        views = tuple(
-            wish.view(_law(wish.deviation * scale, delta / _TAIL / changed, gaussian=gaussian)) for wish in wishes
-        )
+        laws = [_law(wish.deviation * scale, delta / _TAIL / changed, gaussian=gaussian) for wish in wishes]
+        views = tuple(wish.view(law) for wish, law in zip(wishes, laws, strict=True))
         design = ColumnViews(publishers=exact.publishers, columns=exact.columns, views=views, hashes=exact.hashes)
         bound = views_epsilon(design, delta=delta)
         if bound.upper <= epsilon and (best is None or bound.upper > best[1].upper):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
+from hushuffle.curves.rules.batches import one_by_one
 from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers import Shuffler
@@ -73,6 +74,33 @@ def test_servers_coins_are_divided_among_the_reports_of_a_person(
         assert found.lower <= worst * (1 + 1e-9) + 1e-14
         assert worst <= found.upper * (1 + 1e-9) + 1e-14
         assert found.lower >= 0.9 * worst
+
+
+def random_rows(values: int, outputs: int, rng: np.random.Generator) -> list[list[Fraction]]:
+    parts = rng.integers(0, 9, (values, outputs)) + np.eye(values, outputs, dtype=np.int64)
+    return [[Fraction(int(part), int(row.sum())) for part in row] for row in parts]
+
+
+def test_replacing_one_report_after_the_other_bounds_all_of_them() -> None:
+    """In rationals, over 600 random matrices; the bound is attained in some of them."""
+    rng, tightest = np.random.default_rng(14), math.inf
+    for _ in range(600):
+        n, values, outputs = (int(rng.integers(2, most)) for most in (5, 4, 4))
+        reports, growth = int(rng.integers(2, min(n, 3) + 1)), Fraction(int(rng.integers(4, 12)), 4)
+        rows = random_rows(values, outputs, rng)
+        truth = float(person_enumeration.worst_delta(rows, n, reports, growth**reports))
+        single = float(person_enumeration.worst_delta(rows, n, 1, growth))
+        bound = one_by_one(lambda _, single=single: single, reports * math.log(growth), reports)  # type: ignore[misc]
+        assert truth <= bound * (1 + 1e-12)
+        tightest = min(tightest, bound / truth) if truth > 1e-12 else tightest
+    assert tightest < 1.01
+
+
+def test_slices_and_group_privacy_narrow_the_bracket_of_several_reports() -> None:
+    sets = hs.SubsetSelection(k=10, w=3, epsilon=2.0)
+    for n, width in ((100, 1.17), (1000, 1.04)):
+        found = hs.dp.epsilon(protocol(sets, n), delta=1e-6, reports_per_person=5)
+        assert found.lower <= found.upper <= width * found.lower
 
 
 def test_sums_of_several_vectors_of_a_person_have_ends_that_meet() -> None:

@@ -51,7 +51,7 @@ _FINE: Final = 0.005
 """Smoothing in standard deviations of the sum: to rank pairs, and for bounds (costs about 1e-5 of epsilon)."""
 
 _SOME: Final = 6
-"""Number of pairs of datasets that a lower bound evaluates."""
+"""Number of pairs of datasets that a lower bound evaluates; with more pairs of values, tables use no slices."""
 
 _MANY: Final = 64
 """Number of pairs of datasets that are ranked by a fast estimate first."""
@@ -188,7 +188,7 @@ class FiniteDivergence(ReportCurve):
         return value
 
     def near(self, delta: float, *, often: bool = False) -> FiniteDivergence:
-        return replace(self, level=delta, sliced=self.sliced and not often)
+        return replace(self, level=delta, sliced=self.sliced and not (often and len(self.places) > _SOME))
 
     def blanket(self, epsilon: float) -> float:
         """Return the upper bound on delta from the plain privacy blanket."""

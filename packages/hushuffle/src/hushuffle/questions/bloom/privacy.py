@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 from hushuffle import _checks
-from hushuffle.curves.base import PrivacyCurve, bracket
+from hushuffle.curves.base import bracket
 from hushuffle.curves.laws.known_dataset import BinaryDataset
+from hushuffle.curves.rules.batches import one_by_one
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Guarantee
-from hushuffle.numerics.roots import crossing, first_below
-from hushuffle.questions.bloom.transition import BUFFLING, columns, law_of, pair_law, published_pair_law
+from hushuffle.numerics.roots import crossing
+from hushuffle.questions.bloom.transition import BUFFLING, columns, law_of, pair_law, person_law_of, published_pair_law
 
 FILLING: Final = "nats, this dataset only"
 """Unit of an epsilon of one dataset; `Guarantee` does not accept it."""
@@ -31,8 +30,8 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
 
     For one hash function this is `dp.epsilon` of a uniform shuffle of n = `bits` reports of `BitFlipping(width=filters,
     p=p)`. For h > 1 hash functions the upper bound follows from group privacy: the divergence HS at eps over h columns
-    is at most the sum over i < h of e**(i eps/h) HS at eps/h over one column. The lower bound is that of one column,
-    since all hash functions can have the same value.
+    is at most the sum over i < h of e**(i eps/h) HS at eps/h over one column. In the datasets of the lower bound one
+    person changes h columns, and all other columns are alike.
 
     Args:
         filters: number of filters, 1 to 62; with more than 24 the upper bound, a plain privacy blanket, is loose.
@@ -53,10 +52,11 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
     0.02737 to 0.02748 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
-    law = law_of(filters, bits, p)
-    several = _checks.integer("hashes", hashes, low=1, high=bits)
-    column = law.epsilon(level)
-    return column if several == 1 else _person(law, column, level, several)
+    several = _checks.integer("hashes", hashes, low=1, high=_checks.integer("bits", bits, low=1))
+    if several == 1:
+        return law_of(filters, bits, p).epsilon(level)
+    person = person_law_of(filters, bits, p, several)
+    return person.below(person.grouped(level), level) if level else person.pure_bound()
 
 
 def guarantee(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1) -> Guarantee:
@@ -151,17 +151,6 @@ def person_delta(upper: Callable[[float], float], level: float, several: int) ->
     return sum(math.exp(i * each) for i in range(several)) * upper(each) * (1 + 1e-12 * several)
 
 
-def _person(law: PrivacyCurve, column: Bound, level: float, several: int) -> Bound:
-    """Return the bracket for up to `several` columns from the bracket for one column."""
-    if level == 0:
-        return Bound.exact(several * column.upper, unit="nats", sources=column.sources, witness=column.witness)
-
-    law = law.near(level / several)
-    whole = several * law.pure
-    both = first_below(lambda e: person_delta(law.upper, e, several), level, high=whole, guess=several * column.upper)
-    return bracket(column.lower, both, unit="nats", sources=column.sources, witness=column.witness)
-
-
 def _with_sources(bound: Bound) -> Bound:
     return bracket(bound.lower, bound.upper, unit=bound.unit, sources=(BUFFLING,), witness=bound.witness)
 
@@ -230,10 +219,10 @@ def estimate_flip_prob(
     aim = target * (1 - _MARGIN)
 
     def certified(p: float) -> float:
-        return person_delta(law_of(filters, bits, p).near(level / several).upper, aim, several)
+        return one_by_one(law_of(filters, bits, p).near(level / several).upper, aim, several)
 
     def likely(p: float) -> float:
-        return person_delta(law_of(filters, bits, p).near(level / several).likely, aim, several)
+        return one_by_one(law_of(filters, bits, p).near(level / several).likely, aim, several)
 
     def pair(p: float) -> float:
         return published_pair_law(filters, bits, p).upper(aim)

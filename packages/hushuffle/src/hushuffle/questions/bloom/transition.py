@@ -13,7 +13,9 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.laws.flipped_pairs import AllAlike
-from hushuffle.curves.search import privacy_curve
+from hushuffle.curves.question import Question
+from hushuffle.curves.rules.batches import PersonCurve, of_person
+from hushuffle.curves.search import privacy_curve, solve
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping
@@ -44,6 +46,11 @@ def columns(filters: int, bits: int, p: float) -> Protocol:
 def law_of(filters: int, bits: int, p: float) -> PrivacyCurve:
     """Return the privacy curve over all pairs of datasets that differ in one column."""
     return privacy_curve(columns(filters, bits, p))
+
+
+def person_law_of(filters: int, bits: int, p: float, changed: int) -> PersonCurve:
+    """Return the privacy curve over all pairs of datasets that differ in at most `changed` columns, 2 or more."""
+    return of_person(Question.of(columns(filters, bits, p), changed), solve)
 
 
 def pair_law(filters: int, bits: int, p: float, *, others: int, target: tuple[int, int]) -> AllAlike:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal, NoReturn
 
 from hushuffle import _checks
+from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.flipped_columns import ROOMY
 from hushuffle.curves.laws.pooled import MOST
 from hushuffle.curves.pairs.composition import attained
@@ -34,6 +35,7 @@ LARGEST_TABLE: Final = 1 << 14
 """Maximum number of different numbers of dummies in a certificate."""
 
 _MIXED: Final = "some groups revealed"
+_FINITE: Final = "any finite randomizer"
 
 REPLAYED: Final = frozenset(
     {
@@ -56,7 +58,7 @@ REPLAYED: Final = frozenset(
         "k-ary randomized response, shuffled",
         "flipped bits",
         "sums of one-hot reports",
-        "any finite randomizer",
+        _FINITE,
     }
 )
 """The rules and laws that `hushuffle verify` replays."""
@@ -178,6 +180,9 @@ def _body(question: Question, witness: Witness | None) -> dict[str, Any]:
     if claimed.release.view is Reveals.CAPPED_MULTISET and max(claimed.rounds, claimed.reports) > 1:
         _refuse("several collections, or several reports of a person, under a cap")
     _check_crowd(last)
+    tabulated = max(claimed.rounds, claimed.reports) > 1 and proof[-1][0].name == _FINITE
+    if tabulated and FiniteDivergence.of(last.release).near(1e-9, often=True).sliced:
+        _refuse("several collections, or several reports of a person, in a crowd that needs pools in sequence")
     if _MIXED in [step.name for step, _ in proof]:
         _check_groups(claimed, witness)
     devices, further = [last.device], [group.device for group in claimed.release.groups]

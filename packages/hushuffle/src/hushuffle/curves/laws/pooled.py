@@ -224,21 +224,19 @@ class Pooled:
             a, b = law.pairs[place[1]]
             if (len(self.cache) + 1) * law.rows.size > _CELLS:
                 self.cache.clear()
-            laws = (law, law.also) if law.also else (law,)
-            self.cache[key] = self.outside(place, [_pool(each, a, b, self.weight(level)) for each in laws])
+            self.cache[key] = self.outside(place, [_pool(each, a, b, self.weight(level)) for each in law.every])
         return self.cache[key]
 
     def outside(self, place: tuple[int, int], shares: Sequence[Floats]) -> tuple[Kinds, ...]:
         """Return the types' distributions outside the pool, for each group of other people and for dummies.
 
-        `shares` is what the pool takes of each class, for the law of `place` and for the law in its field `also`.
+        `shares` is what the pool takes of each class, for the law of `place` and for those in its fields `also`.
         """
         law = self.laws[place[0]]
         a, b = law.pairs[place[1]]
         groups = self._behind(law, a, b, shares[0])
-        if law.also is not None:
-            rare = self._behind(law.also, a, b, shares[1])
-            groups = [one.joined(other) for one, other in zip(groups, rare, strict=True)]
+        for other, share in zip(law.every[1:], shares[1:], strict=True):
+            groups = [part.joined(more) for part, more in zip(groups, self._behind(other, a, b, share), strict=True)]
         return tuple(groups)
 
     def _behind(self, law: ValueLaws, a: int, b: int, share: Floats) -> list[Kinds]:

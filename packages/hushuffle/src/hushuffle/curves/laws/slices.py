@@ -172,7 +172,7 @@ def _sums(pool: Pooled, place: tuple[int, int], epsilon: float, slices: Slices) 
 def filled(law: ValueLaws, pair: int, epsilon: float, masses: Sequence[float]) -> list[Floats]:
     """Return what the first j slices together take of each class, j = 1, 2, ..., shape (slices, classes).
 
-    The result has one array for `law`, and one for `law.also`. The slices fill the common distribution like water, up
+    The result has one array for each of `law.every`. The slices fill the common distribution like water, up
     to a share MOST, from the classes with the smallest scores. The share of a report depends only on the pair's and
     the common probabilities of this report, so it is valid for every value of a type.
     """
@@ -184,7 +184,7 @@ def filled(law: ValueLaws, pair: int, epsilon: float, masses: Sequence[float]) -
     low, high = np.append(0.0, depths)[place - 1, None], depths[place - 1, None]
     part = ((masses - levels[place - 1]) / (levels[place] - levels[place - 1]))[:, None]
     shares = []
-    for each in (law, law.also) if law.also else (law,):
+    for each in law.every:
         score = _scores(each, pair, epsilon)
         first, last = _share(low, score), _share(high, score)
         shares.append(each.weight * each.blanket * (first + part * (last - first)))

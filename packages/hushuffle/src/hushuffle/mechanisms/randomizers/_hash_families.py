@@ -33,9 +33,6 @@ class HashFamily(ABC):
     k: int
     g: int
 
-    triples: tuple[Fraction, Fraction] | None = None
-    """Bounds on the probability that three values share a bucket: lower, and upper (attained by values 0, 1, 2)."""
-
     @property
     @abstractmethod
     def limits(self) -> tuple[int, ...]:
@@ -45,6 +42,11 @@ class HashFamily(ABC):
     @abstractmethod
     def collision(self) -> Fraction:
         """The probability that two different values share a bucket; it is the same for every pair of values."""
+
+    @property
+    @abstractmethod
+    def triples(self) -> tuple[Fraction, Fraction, Fraction]:
+        """The probability that the values 0, 1 and 2 share a bucket, and bounds on that of any three values."""
 
     @abstractmethod
     def draw(self, size: int, rng: Randomness) -> Integers:
@@ -105,8 +107,9 @@ class BinaryHashes(HashFamily):
         return Fraction(1, self.g)
 
     @property
-    def triples(self) -> tuple[Fraction, Fraction]:  # type: ignore[override]
-        return Fraction(1, self.g**2), Fraction(1, 2 * self.g)
+    def triples(self) -> tuple[Fraction, Fraction, Fraction]:
+        most = Fraction(1, 2 * self.g)
+        return most, Fraction(1, self.g**2), most
 
     def draw(self, size: int, rng: Randomness) -> Integers:
         return rng.integers(self.size, size)[:, None]
@@ -146,7 +149,7 @@ class AffineHashes(HashFamily):
     """h(x) = ((u x + v) mod P) mod g, P the smallest prime >= k, u from 1, v from 0 to P - 1.
 
     (u x + v, u x' + v) mod P is uniform over ordered pairs of different residues, so two values share
-    a bucket with the probability that two different residues do.
+    a bucket with the probability that two different residues do (three values: docs/theory/pool.md, Corollary 6).
     """
 
     k: int
@@ -169,6 +172,19 @@ class AffineHashes(HashFamily):
         each, larger = divmod(self.prime, self.g)
         pairs = larger * (each + 1) * each + (self.g - larger) * each * (each - 1)
         return Fraction(pairs, self.size)
+
+    @property
+    def triples(self) -> tuple[Fraction, Fraction, Fraction]:
+        pair, prime, g = self.collision, self.prime, self.g
+        least = max(Fraction(0), (3 * pair - 1) / 2)
+        if g == 2:  # of three values, two share a bucket
+            return least, least, least
+        steps = (prime - 1) // (2 * g)
+        first = Fraction(2 * steps * (prime - g * (steps + 1)), self.size)
+        # The lattice has short vectors on one line, or on several; then the shortest has length g to sqrt(4 P/3).
+        lengths = (g, math.isqrt(4 * prime // 3) + 1) if 3 * g * g < 4 * prime else ()
+        sums = [Fraction(prime, g * g) + Fraction(prime, g * length) + Fraction(length, g) for length in lengths]
+        return first, least, min(pair, max([Fraction(prime, 2 * g), *sums]) / (prime - 1))
 
     def draw(self, size: int, rng: Randomness) -> Integers:
         return np.stack([1 + rng.integers(self.prime - 1, size), rng.integers(self.prime, size)], axis=1)

@@ -288,14 +288,15 @@ class Hashed(ReportLaw):
     def pairs(self) -> tuple[ValueLaws, ...]:
         """Return the only class of pairs of values; a report's class states which of three values it supports.
 
-        The blanket is a fresh hash function with a uniform bucket. If the family gives no probability that three
-        values share a bucket, the classes distinguish only the two values of the pair.
+        The blanket is a fresh hash function with a uniform bucket.
         """
-        if self.values == 2 or self.hashes.triples is None:
+        if self.values == 2:
             return (self._classes([(1, 1), (0, 1)], [self.collision, 1 - self.collision]),)
-        least, most = self.hashes.triples
-        rare = self._of_three(least) if least < most else None
-        return (replace(self._of_three(most), also=rare),)
+        first, *bounds = self.hashes.triples
+        also: ValueLaws | None = None
+        for shared in sorted({*bounds} - {first}, reverse=True):
+            also = replace(self._of_three(shared), also=also)
+        return (replace(self._of_three(first), also=also),)
 
     def _of_three(self, shared: Fraction) -> ValueLaws:
         """Return the report distributions of three values that share a common bucket with probability `shared`."""

@@ -27,8 +27,8 @@ class ValueLaws:
     other people's reports. `complete`: the ratios to the other rows are constant too, and every value without a row
     is equivalent to a row, for the pair and for the blanket where the pair's two probabilities are equal.
     `groups`: the rows of each group of people's values, if there are several randomizers.
-    `also`: the same rows under another distribution of the public part of a report; a value's distribution may be a
-    mixture of both.
+    `also`: the same rows under another distribution of the public part of a report, which may have a field `also` too;
+    a value's distribution may be a mixture of all.
     """
 
     rows: Floats
@@ -39,6 +39,11 @@ class ValueLaws:
     complete: bool = False
     groups: tuple[slice, ...] = (slice(None),)
     also: ValueLaws | None = None
+
+    @property
+    def every(self) -> tuple[ValueLaws, ...]:
+        """These distributions, and those in the fields `also`."""
+        return (self,) if self.also is None else (self, *self.also.every)
 
     @classmethod
     def of_first(cls, rows: Floats, *, blanket: Floats, weight: Fraction) -> tuple[ValueLaws, ...]:

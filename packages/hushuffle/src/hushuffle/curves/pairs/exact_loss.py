@@ -97,6 +97,24 @@ def exact_pairs(
     return () if scores is None else _summed(witness, target, groups, scores, log_tail, reports)
 
 
+def summed_pairs(
+    witness: Witness, target: tuple[Floats, Floats], people: Group, scores: Integers, *, log_tail: float
+) -> tuple[DatasetPair, ...]:
+    """One pair with the distributions of the sum of all people's integer scores; none if that takes too long.
+
+    `scores[i]` is the score of a report of class i, shape (classes,). The target sends one report.
+
+    >>> laws = np.array([0.75, 0.25]), np.array([0.25, 0.75])
+    >>> none = Witness(family="", others=(1,), target=(0, 1))
+    >>> (pair,) = summed_pairs(none, laws, (1, laws[0]), np.array([0, 1]), log_tail=-40.0)
+    >>> sorted(pair.p.round(4).tolist())
+    [0.0625, 0.375, 0.5625]
+    """
+    if _period([people], scores.astype(np.float64)) * min(scores.size, 1 << 10) > _WORK:
+        return ()
+    return _summed(witness, target, [people], scores, log_tail, 1)
+
+
 def _merged(target: tuple[Floats, Floats], groups: list[Group]) -> tuple[tuple[Floats, Floats], list[Group]]:
     table = np.stack([*target, *(law for _, law in groups)])
     table = table[:, table.sum(axis=0) > 0]

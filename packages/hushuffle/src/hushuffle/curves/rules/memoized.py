@@ -9,19 +9,25 @@ Source: docs/theory/composition.md, Theorem 11; Erlingsson, Pihur, Korolova 2014
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import Envelope, PrivacyCurve, bracket
+from hushuffle.curves.base import LARGEST, Envelope, PrivacyCurve, bracket
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.pairs.exact_loss import summed_pairs
 from hushuffle.curves.question import Between, Feature, Memory, Question, Rule, Solve
 from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism, ReportLaw
+from hushuffle.mechanisms.randomizers.value_laws import different_pairs
 from hushuffle.mechanisms.release import ReleaseGroup
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Witness
-from hushuffle.numerics.binomial import Floats
+from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.roots import last_above
 
 _ROUNDED: Final = 1e-9
 """Relative rounding error of the two randomizers multiplied into one matrix, and of the probabilities of events."""
@@ -35,7 +41,85 @@ _FEW_DIGITS: Final = 1e-300
 _THRESHOLDS: Final = 64
 """Number of sets of reports that are tried on each side of a change."""
 
+_TAIL: Final = -60.0
+"""Sums rarer than about e**-60 may be missing from a lower bound."""
+
+_WIDEST: Final = 64
+"""Largest number of values and of reports for which sums over all waves are computed."""
+
+_LONGEST: Final = 400
+"""Largest number of waves for which sums over all waves are computed."""
+
+_ALIKE: Final = "all others alike in all waves"
+
 _BESIDE: Final = frozenset({Feature.SENDERS, Feature.ORDER, Feature.CAP, Feature.SUMS, Feature.COLLUDING})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WavesSummed(PrivacyCurve):
+    """Lower bounds from the sum, over all waves and people, of a score of each report. There is no upper bound.
+
+    `permanent` and `again` are the matrices of the two randomizers. The scores of reports are -1, 0 and 1, or 0 and 1.
+    All others have one value, and no value changes. Reports of one person are independent given its memoized report.
+    """
+
+    permanent: Floats
+    again: Floats
+    waves: int
+    n: int
+    pure = math.inf
+    proof = "the sum of scores of all waves, for explicit datasets"
+
+    @cached_property
+    def _ways(self) -> tuple[DatasetPair, ...]:
+        """The most promising datasets, in both orders."""
+        _, first, second, other, scores = max(self._trials(), key=lambda trial: trial[0])
+        each = np.array([[row[scores == score].sum() for score in (-1, 0, 1)] for row in self.again])
+        sums = np.array([reduce(np.convolve, [law] * self.waves) for law in each])
+        laws = self.permanent @ sums
+        witness = Witness(family=_ALIKE, others=(0,) * other + (self.n - 1,), target=(first, second))
+        pairs = summed_pairs(
+            witness,
+            (laws[first], laws[second]),
+            (self.n - 1, laws[other]),
+            np.arange(-self.waves, self.waves + 1),
+            log_tail=_TAIL,
+        )
+        doubt = 8 * EPS * self.n * (self.waves + self.again.size)
+        pairs = tuple(replace(pair, doubt=pair.doubt + doubt) for pair in pairs)
+        return (*pairs, *(pair.swapped() for pair in pairs))
+
+    def _trials(self) -> Iterator[tuple[float, int, int, int, Floats]]:
+        """Yield the approximate privacy loss of pairs of values and others' values, with the scores of reports."""
+        both = self.permanent @ self.again
+        for first, second in different_pairs(both):
+            sign = np.sign(both[first] - both[second])
+            for scores in (sign, np.maximum(sign, 0.0), np.minimum(sign, 0.0)):
+                mean = self.again @ scores
+                apart = self.waves * float((self.permanent[first] - self.permanent[second]) @ mean)
+                within = self.waves * self.permanent @ (self.again @ scores**2 - mean**2)
+                between = self.waves**2 * (self.permanent @ mean**2 - (self.permanent @ mean) ** 2)
+                loss = apart**2 / np.maximum(within + between, 1e-300)
+                other = int(loss.argmax())
+                yield float(loss[other]), first, second, other, scores
+
+    def upper(self, epsilon: float) -> float:
+        del epsilon
+        return 1.0
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        none = 0.0, Witness(family=_ALIKE, others=(self.n - 1,), target=(0, 1))
+        return max([none, *((pair.divergence(epsilon), pair.witness) for pair in self._ways)], key=itemgetter(0))
+
+    def epsilon(self, delta: float) -> Bound:
+        end, witness = 0.0, self.lower(0.0)[1]
+        for pair in self._ways if delta > 0 else ():
+            if pair.divergence(end) > delta:
+                end, witness = last_above(pair.divergence, delta, high=LARGEST, guess=end or 0.1), pair.witness
+        return bracket(end, math.inf, unit="nats", witness=witness)
+
+    def pure_bound(self) -> Bound:
+        return self.epsilon(0.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,6 +213,17 @@ def _fresh(question: Question) -> Between:
     return _above_one_round(question, replace(_with_device(question, again), memory=None))
 
 
+def _with_sums(question: Question, solve: Solve) -> PrivacyCurve:
+    ends, again = _fresh(question), _memory(question).again
+    assert again is not None
+    below = [solve(ends.below)]
+    permanent, fresh = (np.asarray(each.channel().matrix, dtype=np.float64) for each in (question.device, again))
+    small = max(*permanent.shape, *fresh.shape) <= _WIDEST
+    if question.features == {Feature.MEMORY} and small and 1 < question.rounds <= _LONGEST and question.release.n > 1:
+        below.append(WavesSummed(permanent=permanent, again=fresh, waves=question.rounds, n=question.release.n))
+    return Envelope(above=(solve(ends.above),), below=tuple(below), slack=ends.slack)
+
+
 def _revealed(question: Question) -> Between:
     alone = question.about(groups=(ReleaseGroup(people=1, device=question.device),), view=Reveals.SENDERS, honest=None)
     return _above_one_round(question, replace(alone, rounds=_memory(question).values, memory=None))
@@ -178,6 +273,7 @@ FRESH: Final = Rule(
     partial=True,
     applies=lambda question: _allowed(question) and _memory(question).again is not None,
     reduce=_fresh,
+    build=_with_sums,
 )
 
 REVEALED: Final = Rule(

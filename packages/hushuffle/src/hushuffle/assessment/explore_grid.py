@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -21,7 +20,7 @@ from hushuffle.mechanisms.randomizers.report_law import averages_to_dummies
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler, Shuffler, UniformShuffle
 from hushuffle.model import Bound, Progress
 from hushuffle.model.explorer import Adversary, Axis, GridPoint
-from hushuffle.numerics.roots import brent
+from hushuffle.numerics.roots import about
 from hushuffle.questions import dp, pie, qif
 from hushuffle.questions.dp.composition import curve_of
 from hushuffle.specification import Specification
@@ -149,7 +148,7 @@ def adversaries(
         guessed = [place for place in one_report if place.epsilon == one_report[0].epsilon][:4]
     alone = [place for place in one_report if place.dummies == places[0].dummies]
     rows: list[tuple[Adversary, list[_Place], Callable[[_Place], Iterator[Bound]]]] = [
-        (central, places, partial(_central, deployments))
+        (central, places, partial(_central, deployments, {}))
     ]
     for key, who in (("uninformed", Uninformed()), ("strong", Strong())):
         guessing = Adversary(key=key, name=who.phrase, sentence=guess, colluding=True)
@@ -280,7 +279,8 @@ def _built(deployments: Deployments, place: _Place) -> Protocol:
     return deployments.protocol(k=place.k, people=place.people, epsilon=place.epsilon, dummies=place.dummies)
 
 
-def _central(deployments: Deployments, place: _Place) -> Iterator[Bound]:
+def _central(deployments: Deployments, ratios: dict[float, float], place: _Place) -> Iterator[Bound]:
+    """Central epsilon at each delta; `ratios` has, by delta, that of the last place divided by its approximation."""
     protocol, exposure = _built(deployments, place), deployments.exposure
     if exposure.memoised:
         yield from (exposure.epsilon(protocol, delta=delta) for delta in place.deltas)
@@ -289,7 +289,11 @@ def _central(deployments: Deployments, place: _Place) -> Iterator[Bound]:
     if not deployments.searched(place.k) or protocol == deployments.own:
         yield from (curve.epsilon(delta) for delta in place.deltas)
         return
-    yield from (near_ends(curve, delta, _about(protocol, curve.pure, delta)) for delta in place.deltas)
+    for delta in place.deltas:
+        approximate = _about(protocol, curve.pure, delta)
+        bound = near_ends(curve, delta, approximate * ratios.get(delta, 1.0))
+        ratios[delta] = max(bound.lower, _LEAST) / approximate
+        yield bound
 
 
 def _about(protocol: Protocol, pure: float, delta: float) -> float:
@@ -315,7 +319,6 @@ def _named(deployments: Deployments, place: _Place) -> Iterator[Bound]:
 _SLACKS: Final = (0.002, 0.01, 0.05, 0.2)
 """Bounds at these relative distances from the approximate epsilon are tried in this order, until one is proven."""
 
-_STEP: Final = 0.03
 _LEAST: Final = 1e-6
 _RESOLUTION: Final = 3e-4
 
@@ -334,30 +337,11 @@ def near_ends(curve: PrivacyCurve, delta: float, guess: float) -> Bound:
     """
     law = curve.near(delta)
     high = min(law.pure, LARGEST)
-    root = _crossing(law, delta, min(guess, high / 1.01), high)
+    guess = min(guess, high / 1.01)
+    root = about(law.likely, delta, high=high, guess=guess, relative=_RESOLUTION, least=_LEAST)
     beyond, before = ([root * (1 + sign * slack) for slack in _SLACKS] for sign in (1, -1))
     upper = next((place for place in beyond if place >= law.pure or law.upper(place) <= delta), None)
     lower = next((place for place in before if law.lower(place)[0] > delta), None)
     if upper is None or lower is None:
         return curve.epsilon(delta)
     return bracket(lower, min(upper, law.pure), unit="nats", sources=law.sources)
-
-
-def _crossing(law: PrivacyCurve, delta: float, guess: float, high: float) -> float:
-    """Approximate epsilon at which the privacy curve equals delta; the result is not a bound."""
-
-    def excess(exponent: float) -> float:
-        place = math.exp(exponent)
-        return -1.0 if place >= high else math.log(max(law.likely(place), 1e-300) / delta)
-
-    left = right = math.log(guess)
-    step = _STEP
-    if excess(left) > 0:
-        while excess(right) > 0:
-            left, right, step = right, right + step, 2 * step
-    else:
-        while excess(left) <= 0 and left > math.log(_LEAST):
-            left, right, step = left - step, left, 2 * step
-    if left <= math.log(_LEAST):
-        return _LEAST
-    return math.exp(brent(excess, left, right, absolute=_RESOLUTION, relative=0.0))

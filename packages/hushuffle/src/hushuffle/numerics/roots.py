@@ -46,13 +46,30 @@ def first_below(
     return _edge(function, level, high=high, guess=guess, side=1, relative=relative)
 
 
+def about(
+    function: Callable[[float], float], level: float, *, high: float, guess: float, relative: float, least: float
+) -> float:
+    """Return where the crossing is predicted to be, to about `relative`, at which the function need not be evaluated.
+
+    The result is at least `least`, whether there is a crossing above it or not.
+    """
+    return _edge(function, level, high=high, guess=max(guess, least), side=-1, relative=relative, least=least)
+
+
 def _edge(
-    function: Callable[[float], float], level: float, *, high: float, guess: float, side: int, relative: float
+    function: Callable[[float], float],
+    level: float,
+    *,
+    high: float,
+    guess: float,
+    side: int,
+    relative: float,
+    least: float = 0.0,
 ) -> float:
     """Return the point next to the crossing at which the function is above the level (side 0), or not (side 1).
 
     The depth sqrt(-ln(function)) of a tail is nearly linear, so a few points predict the crossing. The search ends when
-    the prediction that includes the last point agrees with it.
+    the prediction that includes the last point agrees with it. Side -1 is the prediction itself.
     """
     if level < _FLOOR:
         message = f"The target {level!r} is too small for floats. Choose 0, or at least {_FLOOR:g}."
@@ -63,9 +80,11 @@ def _edge(
         ends[value <= level] = x
         points = [*points[-2:], (x, _depth(value))]
         root, error = _predicted(points, _depth(level))
+        near = error <= relative * root / 4
+        if side < 0 and (near or ends[1] <= least):
+            return max(root, least) if near else least
         if ends[1] - ends[0] <= relative * ends[1]:
             break
-        near = error <= relative * root / 4
         if near and abs(ends[side] - root) <= 2 * relative * root:
             break
         x = root * (1 + (2 * side - 1) * relative) if near else root
@@ -73,7 +92,7 @@ def _edge(
             left, right = ends
             x = math.sqrt(left * right) if left > 0 and right > 2 * left else (left + right) / 2
             if left == 0:
-                x = right / 16
+                x = max(right / 16, least)
         if x in ends:
             break
     return ends[side]

@@ -25,7 +25,7 @@ from hushuffle.mechanisms.shufflers import Source
 from hushuffle.mechanisms.shufflers.dummy_law import FEW
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.numerics.binomial import EPS
-from hushuffle.numerics.roots import crossing
+from hushuffle.numerics.roots import about
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.shufflers import DummyLaw
@@ -38,6 +38,9 @@ _ROUGH: Final = 0.3
 
 _OFTEN: Final = 0.005
 """Share of delta that evaluation at some numbers only may cost in the bulk of the loss of a composed round."""
+
+_NEAR: Final = 0.01
+"""Relative accuracy of the epsilon at which the numbers of dummies are selected."""
 
 _BULK: Final = 0.01
 """Approximate delta where most of the loss distribution of a round lies."""
@@ -140,7 +143,7 @@ class DummyMixture(PrivacyCurve):
         for delta, share in wanted:
             place = 0.0 if most <= delta else high
             if least <= delta < most:
-                place = crossing(rough, delta, high=high, guess=self.guess())[1]
+                place = about(rough, delta, high=high, guess=self.guess(), relative=_NEAR, least=0.0)
             numbers |= set(aid.some_upper(place, share)[1])
         return replace(new, numbers=tuple(sorted(numbers)))
 

@@ -32,7 +32,7 @@ from hushuffle.curves.question import Feature, Question, Rounds, Rule, Solve
 from hushuffle.mechanisms.release import ReleaseGroup
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation, Witness
-from hushuffle.numerics.roots import crossing, smallest_above
+from hushuffle.numerics.roots import crossing, first_below
 
 _TAIL: Final = -60.0
 """Events rarer than about e**-60 may be missing from a lower bound."""
@@ -103,8 +103,10 @@ class PersonCurve(PrivacyCurve):
         most = min(high, LARGEST)
         if high > most and one_by_one(near.upper, most, self.reports) > delta:
             return high
+        if one_by_one(near.upper, 0.0, self.reports) <= delta:
+            return 0.0
         guess = self.reports * near.guess()
-        return smallest_above(lambda level: one_by_one(near.upper, level, self.reports), delta, high=most, guess=guess)
+        return first_below(lambda level: one_by_one(near.upper, level, self.reports), delta, high=most, guess=guess)
 
     def below(self, upper: float, delta: float) -> Bound:
         """Return the bracket of epsilon between explicit datasets and the upper bound `upper` (nats)."""

@@ -76,7 +76,7 @@ def shown(study: Report) -> str:
 
 def test_small_originals_scale_up_and_contradict_nothing(originals: Path) -> None:
     study = made("figure-6", originals)
-    assert {claim.verdict for claim in study.claims} <= {"holds on other data", "differs on other data"}
+    assert {claim.verdict for claim in study.claims} <= {"holds on other data", "differs on other data", "not testable"}
     known = [row[0] for row in study.tables[0].rows if "check-ins" in str(row[0])]
     assert known[::2] == [f"check-ins, {m} known, likelihood" for m in (100, 200, 300, 400, 500)]
     told = " ".join(claim.data + claim.reason for claim in study.claims)
@@ -164,10 +164,11 @@ def test_an_estimate_contradicts_only_beyond_its_interval() -> None:
     assert verdict(holds=False, stand_in="", sure=True) == "contradicted"
     assert verdict(holds=False, stand_in="", sure=False) == "not testable"
     assert verdict(holds=False, stand_in="Another city.", sure=True) == "differs on other data"
+    assert verdict(holds=False, stand_in="Another city.", sure=False) == "not testable"
     assert verdict(holds=True, stand_in="", sure=False) == "confirmed"
     assert verdict(holds=True, stand_in="Another city.", sure=False) == "holds on other data"
     few = decided(
-        "S.", holds=False, ours="Ours.", quote="s", data="D.", stand_in="A city.", sure=None, reason="Too few events."
+        "S.", holds=False, ours="Ours.", quote="s", data="D.", stand_in="A city.", sure=False, reason="Too few events."
     )
     assert (few.verdict, few.reason) == ("not testable", "Too few events.")
 

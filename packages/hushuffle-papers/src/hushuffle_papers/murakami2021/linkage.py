@@ -333,7 +333,7 @@ def _grows(
             data=data,
             stand_in=beside,
             reason="The people have too few events for an attacker who knows as many as the claim says." if far else "",
-            sure=None if far else below(steps, [by_label["face"]]),
+            sure=not far and below(steps, [by_label["face"]]),
             figure=6,
         ),
     )

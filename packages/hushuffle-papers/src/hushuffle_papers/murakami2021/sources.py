@@ -246,17 +246,14 @@ def decided(
     quote: str,
     data: str,
     stand_in: str,
-    sure: bool | None,
+    sure: bool,
     figure: int = 5,
     printed: str = "",
     reason: str = "",
     repeats: str = "",
 ) -> Claim:
-    """Return the claim with its verdict; on the paper's data, it is contradicted only if the result is `sure`.
-
-    If `sure` is None, the claim is about more than was tested: a negative result does not decide, for that `reason`.
-    """
-    decides = holds or (sure is not None and (stand_in or sure))
+    """Return the claim with its verdict; a negative result decides only if it is `sure`, else for that `reason` not."""
+    decides = holds or sure
     return claim(
         f"section 5.2, Figure {figure}",
         sentence,
@@ -264,7 +261,7 @@ def decided(
         ours,
         quote=quote,
         printed=printed,
-        reason=reason if decides or sure is None else _CLOSE,
+        reason=reason if decides else reason or _CLOSE,
         data=data,
         stand_in=stand_in if decides else "",
         repeats=repeats,

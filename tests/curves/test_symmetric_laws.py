@@ -10,7 +10,10 @@ from scipy.special import gammaln
 
 from hushuffle.curves.laws.blanket_bound import BlanketBound
 from hushuffle.curves.laws.symmetric_pairs import AllAtFirst, AllAtThird, composition
+from hushuffle.curves.search import privacy_curve
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import RandomizedResponse
+from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.numerics.binomial import FairTable, fair_signs
 from oracles import dp_enumeration as oracle
 
@@ -177,3 +180,11 @@ def test_two_values_inside_short_windows_say_no_more_than_they_may() -> None:
         for epsilon in np.linspace(0, 1.9, 20):
             assert short.divergence(epsilon) <= whole.divergence(epsilon) * (1 + 1e-9)
             assert short.swapped().divergence(epsilon) <= whole.swapped().divergence(epsilon) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("n", [400, 10_000])
+def test_reports_that_are_nearly_always_true_have_a_figure(n: int) -> None:
+    """All groups of blocks reach a delta of 1 then, so that no block is left that may exceed the first."""
+    protocol = Protocol(randomizer=RandomizedResponse(k=2, epsilon=40.0), shuffler=UniformShuffle(), n=n)
+    curve = privacy_curve(protocol)
+    assert curve.upper(1.0) == curve.contenders(1.0).upper(1.0) == 1.0

@@ -110,7 +110,8 @@ class Binary(ReportCurve):
     def contenders(self, epsilon: float) -> PrivacyCurve:
         starts = self.starts
         if self._grouped:
-            starts = np.unique(self._worst(epsilon)[1])
+            left = self._worst(epsilon)[1]
+            starts = np.unique(left) if left.size else starts
         ends = self._ends(starts, self.doubt, epsilon)[1]
         return replace(self, starts=np.sort(starts[np.argsort(ends)[-_SOME // 2 :]]))
 

@@ -59,7 +59,7 @@ def hockey_stick(
     """
     gap, b = truth - lie if theta is None else theta, float(np.expm1(epsilon))
     a, doubt = gap - b * lie, 4 * EPS * (gap + b * lie)
-    if a <= 0:
+    if a <= 0 or not others.ones.size:
         return np.zeros(others.ones.shape), np.full(others.ones.shape, doubt if a > -doubt else 0.0)
     coins: tuple[Steps, ...] = (Steps(count=others.ones, plus=truth), Steps(count=others.zeros, plus=lie))
     if others.dummies:

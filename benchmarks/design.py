@@ -64,12 +64,11 @@ def sets(epsilon: float, size: int) -> Mechanism:
 def rivals() -> Iterator[tuple[str, Callable[[float], Mechanism], Callable[[float], Mechanism]]]:
     """Yield name, the mechanism by its local epsilon, and one with the same reports whose matrix is known."""
     yield "randomized response", *[lambda value: hs.RandomizedResponse(k=K, epsilon=value)] * 2
-    for size in (2, 4):
-
-        def chosen(value: float, size: int = size) -> Mechanism:
-            return hs.SubsetSelection(k=K, w=size, epsilon=value)
-
-        yield f"subset selection, w = {size}", chosen, lambda value, size=size: sets(value, size)
+    yield (
+        "subset selection, w = 4",
+        lambda value: hs.SubsetSelection(k=K, w=4, epsilon=value),
+        lambda value: sets(value, 4),
+    )
     yield "local hashing, g = 4", *[lambda value: hs.LocalHashing(k=K, g=4, epsilon=value)] * 2
     yield "square wave", square_wave, square_wave
 

@@ -117,7 +117,6 @@ LARGE = ((10**6, 10**6), (10**4, 10**5))
 HASHED: dict[str, Callable[[int, int], hs.Protocol]] = {
     "one noisy message": one_message,
     "one noisy message, hashed": noisy_hash,
-    "hashed, half an additional message": hashed(0.5),
     "hashed, one additional": hashed(1.0),
     "hashed, four additional": hashed(4.0),
     "blanket messages": blanket_messages,
@@ -145,17 +144,16 @@ def row(name: str, n: int, k: int) -> str:
     try:
         made = PROTOCOLS[name](n, k)
     except HushuffleError:
-        return f"| {n:,} | {k:,} | {name} | not reached | | | | |"
+        return f"| {n:,} | {k:,} | {name} | not reached | | | |"
     rare, common = n * predicted_standard_error(made, frequency=[1 / k, max(1 / k, 0.1)]) / central_error(k)
     messages = 1 + made.shuffler.own_messages
-    local = "none" if math.isinf(made.randomizer.local_epsilon) else f"{made.randomizer.local_epsilon:.1f}"
-    bits = messages * math.ceil(math.log2(k))
-    return f"| {n:,} | {k:,} | {name} | {rare:.2f} | {common:.2f} | {messages:,.4g} | {bits:,.4g} | {local} |"
+    local = "∞" if math.isinf(made.randomizer.local_epsilon) else f"{made.randomizer.local_epsilon:.1f}"
+    return f"| {n:,} | {k:,} | {name} | {rare:.2f} | {common:.2f} | {messages:,.4g} | {local} |"
 
 
 def compared() -> Iterator[str]:
-    yield "| people | values | protocol | error, even share | error, a tenth | messages | bits | local ε |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| people | values | protocol | error, even share | error, a tenth | messages | local ε |"
+    yield "|---|---|---|---|---|---|---|"
     for n, k in GRID:
         yield from (row(name, n, k) for name in PROTOCOLS)
 
@@ -179,9 +177,7 @@ def split_number(n: int) -> str:
     levels = math.ceil(2.5 * EPSILON * math.sqrt(n)) + 1
     made = hs.SplitAndMix(low=0, high=1, levels=levels, n=n, epsilon=EPSILON, delta=DELTA)
     error = made.standard_error() * EPSILON / math.sqrt(2)
-    return (
-        f"| {n:,} | split and mix, {levels:,} levels | {error:.2f} | {made.messages} | {made.bits_per_person} | none |"
-    )
+    return f"| {n:,} | split and mix, {levels:,} levels | {error:.2f} | {made.messages} | {made.bits_per_person} | ∞ |"
 
 
 def collected(

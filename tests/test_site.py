@@ -162,6 +162,7 @@ def test_every_public_name_is_in_the_reference(site: dict[Path, Page]) -> None:
     page = library(site)
     aliases = {
         "bloom.snr": "questions.bloom.transition",
+        "bloom.plan_views": "questions.bloom.plan_views.plan_views",
         "order.Groups": "Groups",
         "dp.certificate": "questions.dp.certificate.certificate",
     }

@@ -147,6 +147,8 @@ def test_gaussian_curves_except_for_a_delta() -> None:
     everywhere = profile.gdp()
     assert everywhere.lower >= mu.lower
     assert np.all(profile.delta(levels).upper <= excess(everywhere.upper, levels) + 1e-15)
+    small, far = hs.dp.profile(survey(2, 1.0, 100)), np.linspace(0.0, 0.99, 12)  # its mu is attained in the tail
+    assert np.all(small.delta(far).lower <= excess(small.gdp().upper, far) * (1 + 1e-8))
     low, high = profile.renyi(16.0).lower, profile.renyi(16.0).upper
     assert 0.99 < low / (8 * mu.lower**2) < high / (8 * mu.lower**2) < 1.01  # a Gaussian's is alpha mu**2 / 2
 

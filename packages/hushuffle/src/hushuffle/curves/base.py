@@ -55,6 +55,11 @@ class PrivacyCurve(ABC):
         return ((self, 1),)
 
     @property
+    def rounds(self) -> Laws:
+        """Curves with numbers of independent runs whose composition is the mechanism of this curve."""
+        return ((self, 1),)
+
+    @property
     @abstractmethod
     def pure(self) -> float:
         """The epsilon (nats) of pure differential privacy: delta is 0 at this epsilon and above. Rounded up."""

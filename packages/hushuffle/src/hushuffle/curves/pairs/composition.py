@@ -323,6 +323,10 @@ class ComposedCurve(PrivacyCurve):
         return _sources(self.laws)
 
     @property
+    def rounds(self) -> Laws:
+        return self.laws
+
+    @property
     def pure(self) -> float:
         return total_pure(self.laws)
 

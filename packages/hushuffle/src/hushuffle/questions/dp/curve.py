@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
-from hushuffle.curves.pairs.composition import ComposedCurve
 from hushuffle.curves.pairs.evaluated import EvaluatedCurve
 from hushuffle.curves.pairs.known_curve import Ends
 from hushuffle.curves.pairs.renyi import renyi_bounds
@@ -241,10 +240,9 @@ class PrivacyProfile:
     def gdp(self, delta: float = 0.0) -> Bound:
         """Return certified bounds on the smallest mu for which the release is mu-GDP (Gaussian differential privacy).
 
-        The trade-off function of a mu-GDP release is at least that of two normal distributions of variance 1 whose
-        means differ by mu. The upper bound covers the whole curve, also its far tail, where bounds are wide in large
-        crowds. With `delta`, the privacy curve is at most the larger of `delta` and the Gaussian curve. The upper bound
-        is infinite if pure epsilon is infinite and `delta` is 0.
+        The trade-off function of a mu-GDP release is at least that of two normal distributions of variance 1, mu apart.
+        With delta = 0 the upper bound covers the far tail, where it is wide in large crowds, and infinite if pure
+        epsilon is. With another `delta`, the privacy curve is at most the larger of it and the Gaussian curve.
 
         Args:
             delta: 0, or at least `least` of this profile and below 1.
@@ -298,8 +296,7 @@ class PrivacyProfile:
         order = _checks.positive("alpha", alpha)
         if order <= 1:
             _checks.reject("alpha", "above 1", order)
-        laws = self._curve.laws if isinstance(self._curve, ComposedCurve) else [(self._curve, 1)]
-        lower, upper = renyi_bounds(laws, order)
+        lower, upper = renyi_bounds(self._curve.rounds, order)
         if math.isinf(upper):
             return Bound(lower=lower, upper=upper, kind="lower", unit="nats", sources=self._curve.sources)
         return bracket(lower, upper, unit="nats", sources=self._curve.sources)

@@ -9,7 +9,10 @@ import pytest
 from scipy.special import gammaln
 
 from hushuffle.curves.laws.blanket_bound import BlanketBound
+from hushuffle.curves.laws.local import local_divergence
+from hushuffle.curves.laws.symmetric import Binary
 from hushuffle.curves.laws.symmetric_pairs import AllAtFirst, AllAtThird, composition
+from hushuffle.curves.laws.tilted_counts import Compositions, hockey_stick
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import RandomizedResponse
@@ -188,3 +191,19 @@ def test_reports_that_are_nearly_always_true_have_a_figure(n: int) -> None:
     protocol = Protocol(randomizer=RandomizedResponse(k=2, epsilon=40.0), shuffler=UniformShuffle(), n=n)
     curve = privacy_curve(protocol)
     assert curve.upper(1.0) == curve.contenders(1.0).upper(1.0) == 1.0
+
+
+@pytest.mark.parametrize("n", [40, 61, 200, 1_700])
+def test_bounds_of_groups_leave_the_worst_composition(n: int) -> None:
+    """All blocks are evaluated here; the curve excludes most of them, for several numbers of dummies at once."""
+    response = RandomizedResponse(k=2, epsilon=1.5)
+    law = response.law().symmetric
+    assert law is not None
+    curves = [Binary.of(law=law, local_epsilon=1.5, n=n, dummies=dummies) for dummies in (0, 3, 90)]
+    for epsilon in (0.0, 0.05, 0.2, 0.6, 1.4):
+        for curve, upper in zip(curves, Binary.uppers(curves, epsilon), strict=True):
+            zeros = np.maximum(n - 1 - curve.starts - curve.doubt, 0.0)
+            blocks = Compositions(ones=curve.starts, zeros=zeros, dummies=curve.dummies)
+            every = hockey_stick(blocks, truth=float(law.truth), lie=float(law.lie), epsilon=epsilon)[1]
+            assert upper == pytest.approx(min(float(every.max()), local_divergence(law, epsilon)), rel=1e-9)
+            assert curve.contenders(epsilon).upper(epsilon) == pytest.approx(upper, rel=1e-9)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import brentq
 
-from hushuffle.numerics.roots import brent, crossing, farthest, first_below, halved, last_above
+from hushuffle.numerics.roots import crossing, farthest, first_below, halved, last_above
 
 
 @given(log_level=st.floats(-60, -0.01), guess=st.floats(1e-9, 50), scale=st.floats(1e-6, 10))
@@ -39,30 +38,6 @@ def test_one_side_alone_is_that_of_both(level: float, guess: float) -> None:
     asked.clear()
     assert first_below(falling, level, high=100.0, guess=guess) == both[1]
     assert both[1] in asked
-
-
-@given(
-    coefficients=st.lists(st.integers(-9, 9), min_size=2, max_size=5),
-    left=st.floats(-3, 0),
-    width=st.floats(0.1, 9),
-    relative=st.sampled_from([1e-3, 1e-8, 1e-13]),
-)
-def test_the_same_root_as_in_scipy(coefficients: list[int], left: float, width: float, relative: float) -> None:
-    """To the last bit: figures do not depend on who looks for them."""
-
-    def curve(x: float) -> float:
-        return sum(coefficient * x**power for power, coefficient in enumerate(coefficients)) + math.sin(7 * x)
-
-    right = left + width
-    if curve(left) * curve(right) > 0:
-        return
-    found = brent(curve, left, right, absolute=1e-15, relative=relative)
-    assert found == brentq(curve, left, right, xtol=1e-15, rtol=relative)
-
-
-def test_a_root_at_an_end() -> None:
-    for ends in ((1.0, 3.0), (-3.0, 1.0), (0.5, 2.0)):
-        assert brent(lambda x: x - 1, *ends, absolute=1e-15, relative=1e-12) == 1.0
 
 
 def test_a_crossing_next_to_zero_is_found() -> None:
@@ -107,14 +82,3 @@ def test_whole_numbers_are_halved_from_either_side(last: int) -> None:
 def test_halving_stays_where_the_condition_holds() -> None:
     below, above = (halved(lambda x: x <= 3.3, good=0.0, bad=8.0), halved(lambda x: x > 3.3, good=8.0, bad=0.0))
     assert 3.3 - 1e-10 < below <= 3.3 < above < 3.3 + 1e-10
-
-
-def test_as_many_steps_as_allowed_and_no_more() -> None:
-    seen: list[float] = []
-
-    def function(x: float) -> float:
-        seen.append(x)
-        return x**3 - 2
-
-    assert 1 < brent(function, 0.0, 2.0, absolute=1e-15, relative=1e-15, most=2) < 2
-    assert len(seen) == 4

@@ -192,6 +192,17 @@ def window_sum(groups: Iterable[tuple[int, float]], log_tail: float) -> tuple[Fl
     return law, missing
 
 
+def beside_traces(mass: Floats, limit: float) -> npt.NDArray[np.bool_]:
+    """Return which of the cells remain if the least probable ones, up to `limit` in total, are removed; same shape.
+
+    >>> beside_traces(np.array([0.5, 0.1, 0.2]), 0.25).tolist()
+    [True, False, True]
+    """
+    ascending = np.sort(mass, axis=None)
+    removed = int(np.searchsorted(np.cumsum(ascending), limit, side="right"))
+    return mass >= ascending[removed] if removed < mass.size else np.zeros(mass.shape, dtype=np.bool_)
+
+
 def row_step(low: int, high: int) -> int:
     """Return how many consecutive integers between `low` and `high` are grouped into one row of a table.
 

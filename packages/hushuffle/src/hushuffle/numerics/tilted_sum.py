@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hushuffle.numerics.binomial import EPS, Floats
 
@@ -53,11 +52,12 @@ class TiltedSum:
     mean: Floats
     spread: Floats
     log_mass: Floats  # ln E[r**X]
-    nodes: Floats  # angles, shape (B, J)
-    transform: npt.NDArray[np.complex128]  # E_tilted[e**(i angle (X - mean))] with its weight, shape (B, J)
+    nodes: Floats  # angles, shape (B, J), or (1, J) if all cases have the same tilt
+    size: Floats  # modulus of E_tilted[e**(i angle (X - mean))], with its weight, shape (B, J)
+    phase: Floats  # its argument, shape (B, J)
     period: Floats  # N, the nodes on the full circle
     beyond: Floats  # largest modulus among the omitted nodes
-    size: Floats  # number of steps
+    steps: Floats  # number of steps
 
     @classmethod
     def of(cls, groups: tuple[Steps, ...], tilt: Floats) -> TiltedSum:
@@ -65,16 +65,20 @@ class TiltedSum:
         mean, variance = moments(groups, tilt)
         spread = np.sqrt(variance)
         period = 2 * np.ceil((_REACH * spread + 64) / 2) + 1
+        # Similar cases with one tilt share their nodes, so that the functions of an angle are evaluated once.
+        alike = tilt.size > 0 and np.ptp(tilt) == 0 and spread.max() <= 2 * spread.min()
+        shared = slice(1) if alike else slice(None)
+        period = np.full_like(period, period.max()) if alike else period
         half = (period - 1) / 2
         sine = np.sqrt(np.minimum(_DECAY / (2 * np.maximum(variance, 1e-18)), 1.0))
         used = np.minimum(half, np.ceil(np.arcsin(sine) * period / np.pi) + 1)
         index = np.arange(int(used.max()) + 2, dtype=np.float64)
-        nodes = np.minimum(2 * np.pi * index / period[:, None], np.pi)
+        nodes = np.minimum(2 * np.pi * index / period[shared, None], np.pi)
         sine2 = np.sin(nodes / 2) ** 2
-        log_size, phase = np.zeros_like(nodes), np.zeros_like(nodes)
+        log_size, phase = np.zeros((tilt.size, index.size)), np.zeros((tilt.size, index.size))
         log_mass, at_pi = np.zeros_like(tilt), np.zeros_like(tilt)
         for steps in groups:
-            up, down = (p[:, None] for p in steps.tilted(tilt))
+            up, down = (p[:, None] for p in steps.tilted(tilt[shared]))
             drift = up - down
             wide = up + down - drift**2
             inner = np.maximum(-4 * sine2 * wide + 16 * up * down * sine2**2, -1.0)
@@ -93,10 +97,11 @@ class TiltedSum:
             spread=spread,
             log_mass=log_mass,
             nodes=nodes,
-            transform=weight * np.exp(log_size + 1j * phase),
+            size=weight * np.exp(log_size),
+            phase=phase,
             period=period,
             beyond=np.where(used < half, np.exp(np.maximum(next_size, at_pi)), 0.0),
-            size=sum((steps.count for steps in groups), np.zeros_like(tilt)),
+            steps=sum((steps.count for steps in groups), np.zeros_like(tilt)),
         )
 
     def difference(self, u: Floats, weights: tuple[float, float], b: float, doubt: float) -> tuple[Floats, Floats]:
@@ -112,14 +117,14 @@ class TiltedSum:
         weights themselves.
         """
         turn = np.exp(-1j * self.nodes)
-        ratio = np.exp(-self.tilt)[:, None] * turn
+        ratio = np.exp(-self.tilt[: self.nodes.shape[0], None]) * turn
         kernel = weights[0] + weights[1] / ratio - (b * ratio / (1 - ratio) if b > 0 else 0.0)
-        terms = self.transform * np.exp(-1j * self.nodes * (first - self.mean)[:, None]) * kernel
+        terms = self.size * np.exp(1j * (self.phase - self.nodes * (first - self.mean)[:, None])) * kernel
         step = np.exp(self.tilt) if weights[1] else np.zeros_like(self.tilt)
         largest = abs(weights[0]) + abs(weights[1]) * step + (b / np.expm1(self.tilt) if b > 0 else 0.0)
         angle = np.minimum(10 / np.maximum(self.spread, 1e-9), np.pi)
-        slack = EPS * (64 + 4 * count + 8 * self.size * (angle + self.tilt))
-        rounding = slack * np.abs(terms).sum(axis=1) + doubt * (1 + step) * np.abs(self.transform).sum(axis=1)
+        slack = EPS * (64 + 4 * count + 8 * self.steps * (angle + self.tilt))
+        rounding = slack * np.abs(terms).sum(axis=1) + doubt * (1 + step) * self.size.sum(axis=1)
         for place in range(count):
             u = first + place
             scale = np.exp(self.log_mass - self.tilt * u)
@@ -143,5 +148,7 @@ def moments(groups: tuple[Steps, ...], tilt: Floats) -> tuple[Floats, Floats]:
 
 def _times(count: Floats, logarithm: Floats) -> Floats:
     """Return count * logarithm; 0 where the count is 0, even if the logarithm is infinite."""
+    if np.isfinite(logarithm).all():
+        return count * logarithm
     product: Floats = np.where(count > 0, count * np.where(count > 0, logarithm, 0.0), 0.0)
     return product

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, FairTable, Floats, fair_signs, row_step
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, FairTable, Floats, beside_traces, fair_signs, row_step
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,17 +77,14 @@ class BlanketBound:
 
     def without_traces(self, delta: float) -> BlanketBound:
         """Return a faster bound without the least probable cells; its delta is larger by at most delta/10**7."""
-        order = np.argsort(self.mass)
-        traces = order[np.cumsum(self.mass[order]) <= 1e-7 * delta / self.k]
-        keep = np.ones(self.mass.size, dtype=np.bool_)
-        keep[traces] = False
+        keep = beside_traces(self.mass, 1e-7 * delta / self.k)
         return replace(
             self,
             low=self.low[keep],
             high=self.high[keep],
             total=self.total[keep],
             mass=self.mass[keep],
-            outside=self.outside + float(self.mass[traces].sum()) * (1 + 1e-9),
+            outside=self.outside + float(self.mass[~keep].sum()) * (1 + 1e-9),
             table=None,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -69,24 +70,51 @@ class Binary(ReportCurve):
         return min(self.pure / 2, 4 * float(self.law.theta) / spread)
 
     def upper(self, epsilon: float) -> float:
-        if epsilon >= self.pure:
-            return 0.0
-        return max(min(self._largest(epsilon), local_divergence(self.law, epsilon)), _TINY)
+        return self.uppers([self], epsilon)[0]
+
+    @staticmethod
+    def uppers(curves: Sequence[PrivacyCurve], epsilon: float) -> list[float]:
+        """An upper bound is that of the worst block, if bounds for groups of blocks exclude the others."""
+        own = [curve for curve in curves if isinstance(curve, Binary)]
+        law, pure = own[0].law, own[0].pure
+        if len(own) < len(curves) or any(curve.law != law for curve in own):
+            return [curve.upper(epsilon) for curve in curves]
+        if epsilon >= pure:
+            return [0.0] * len(own)
+        cases = [(curve, curve.groups()) for curve in own]
+        above = [high for _, high in _ends([(c, blocks[:, 0], c.reach(blocks)) for c, blocks in cases], epsilon)]
+        sorted_cases = [(c, blocks, high) for (c, blocks), high in zip(cases, above, strict=True)]
+        worst = _ends([(c, blocks[int(high.argmax())], c.doubt) for c, blocks, high in sorted_cases], epsilon)
+        largest = [float(high.max()) for _, high in worst]
+        left = [
+            (c, blocks[high > most].ravel(), c.doubt)
+            for (c, blocks, high), most in zip(sorted_cases, largest, strict=True)
+        ]
+        rest = [float(high.max(initial=0.0)) for _, high in _ends(left, epsilon)]
+        alone = local_divergence(law, epsilon)
+        return [max(min(max(most, more), alone), _TINY) for most, more in zip(largest, rest, strict=True)]
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         starts = self.starts[:: max(1, self.starts.size // _SOME)]
         ones = np.unique(np.concatenate([starts, [self.n - 1]]))
-        values = self._ends(ones, 0, epsilon)[0]
+        ((values, _),) = _ends([(self, ones, 0)], epsilon)
         best = int(values.argmax())
         count = int(ones[best])
         witness = Witness(family="worst composition found", others=(self.n - 1 - count, count), target=(1, 0))
         return float(values[best]), witness
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
+        return self.lowers_at([self], witness, epsilon)[0]
+
+    @staticmethod
+    def lowers_at(curves: Sequence[PrivacyCurve], witness: Witness, epsilon: float) -> list[float]:
+        own = [curve for curve in curves if isinstance(curve, Binary)]
+        if len(own) < len(curves) or any(curve.law != own[0].law for curve in own):
+            return [curve.lower_at(witness, epsilon) for curve in curves]
         if witness.target != (1, 0):
-            return 0.0
+            return [0.0] * len(own)
         ones = np.array([float(witness.others[1] if len(witness.others) > 1 else 0)])
-        return float(self._ends(ones, 0, epsilon)[0][0])
+        return [float(low[0]) for low, _ in _ends([(curve, ones, 0) for curve in own], epsilon)]
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         if self.dummies:
@@ -108,37 +136,42 @@ class Binary(ReportCurve):
         return replace(self, starts=np.arange(0, self.n, block, dtype=np.float64), doubt=block - 1)
 
     def contenders(self, epsilon: float) -> PrivacyCurve:
-        starts = self.starts
-        if self._grouped:
-            left = self._worst(epsilon)[1]
-            starts = np.unique(left) if left.size else starts
-        ends = self._ends(starts, self.doubt, epsilon)[1]
-        return replace(self, starts=np.sort(starts[np.argsort(ends)[-_SOME // 2 :]]))
+        blocks, starts = self.groups(), self.starts
+        ((_, above),) = _ends([(self, blocks[:, 0], self.reach(blocks))], epsilon)
+        if blocks.size > blocks.shape[0]:
+            ((_, high),) = _ends([(self, blocks[int(above.argmax())], self.doubt)], epsilon)
+            starts = np.unique(blocks[above >= min(float(high.max()), float(above.max()))])
+            ((_, above),) = _ends([(self, starts, self.doubt)], epsilon)
+        return replace(self, starts=np.sort(starts[np.argsort(above)[-_SOME // 2 :]]))
 
-    def _largest(self, epsilon: float) -> float:
-        """An upper bound for all blocks: that of the worst block, if bounds for groups of blocks exclude the others."""
-        if not self._grouped:
-            return float(self._ends(self.starts, self.doubt, epsilon)[1].max())
-        largest, left = self._worst(epsilon)
-        return max(largest, float(self._ends(left, self.doubt, epsilon)[1].max(initial=0.0)))
+    def reach(self, blocks: Floats) -> int:
+        """How many compositions follow the first one of a row of neighbouring blocks."""
+        return int(blocks.shape[1]) * (self.doubt + 1) - 1
 
-    @property
-    def _grouped(self) -> bool:
-        """Whether there are many blocks, and these have all compositions."""
-        return self.starts.size > 4 * _GROUP and self.starts.size == -(-self.n // (self.doubt + 1))
+    def groups(self) -> Floats:
+        """Rows of neighbouring blocks, shape (groups, blocks); single blocks if there are few.
 
-    def _worst(self, epsilon: float) -> tuple[float, Floats]:
-        """An upper bound for a group of neighbouring blocks, and the blocks whose groups may exceed it."""
-        groups = np.pad(self.starts, (0, -self.starts.size % _GROUP), mode="edge").reshape(-1, _GROUP)
-        above = self._ends(groups[:, 0], _GROUP * (self.doubt + 1) - 1, epsilon)[1]
-        order = np.argsort(above)
-        largest = float(self._ends(groups[order[-1]], self.doubt, epsilon)[1].max())
-        return largest, groups[order[above[order] > largest]].ravel()
+        The last row may repeat the last block.
+        """
+        if self.starts.size <= 4 * _GROUP or self.starts.size != -(-self.n // (self.doubt + 1)):
+            return self.starts[:, None]
+        return np.pad(self.starts, (0, -self.starts.size % _GROUP), mode="edge").reshape(-1, _GROUP)
 
-    def _ends(self, ones: Floats, doubt: int, epsilon: float) -> tuple[Floats, Floats]:
-        others = Compositions(ones=ones, zeros=np.maximum(self.n - 1 - ones - doubt, 0.0), dummies=self.dummies)
-        truth, lie = float(self.law.truth), float(self.law.lie)
-        return tilted_counts.hockey_stick(others, truth=truth, lie=lie, epsilon=epsilon, theta=float(self.law.theta))
+
+def _ends(parts: Sequence[tuple[Binary, Floats, int]], epsilon: float) -> list[tuple[Floats, Floats]]:
+    """Both bounds for the blocks ones .. ones + doubt of each part (curve, ones, doubt); all curves have one law."""
+    law, sizes = parts[0][0].law, [ones.size for _, ones, _ in parts]
+    others = Compositions(
+        ones=np.concatenate([ones for _, ones, _ in parts]),
+        zeros=np.concatenate([np.maximum(curve.n - 1 - ones - doubt, 0.0) for curve, ones, doubt in parts]),
+        dummies=np.repeat([float(curve.dummies) for curve, _, _ in parts], sizes),
+    )
+    truth, lie, theta = float(law.truth), float(law.lie), float(law.theta)
+    if not others.ones.size:
+        return [(others.ones, others.ones)] * len(parts)
+    low, high = tilted_counts.hockey_stick(others, truth=truth, lie=lie, epsilon=epsilon, theta=theta)
+    cuts = np.cumsum(sizes)[:-1]
+    return list(zip(np.split(low, cuts), np.split(high, cuts), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -27,7 +27,16 @@ from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD, FINE, Bino
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS, LOG_TAIL, FairTable, Floats, deviation, fair_signs, positive_mean
+from hushuffle.numerics.binomial import (
+    EPS,
+    LOG_TAIL,
+    FairTable,
+    Floats,
+    beside_traces,
+    deviation,
+    fair_signs,
+    positive_mean,
+)
 
 _TABLE: Final = 2_000_000
 """Largest number of probabilities that are computed one by one."""
@@ -132,9 +141,7 @@ class HeldAlike:
         weight = bend[:, None] * np.where(first <= last, mass, 0.0)
         bias = last / 2 + (self.apart[bends] / bend)[:, None]
         keep = np.flatnonzero(weight > _TRACE)
-        most = (weight * first).ravel()[keep]
-        order = np.argsort(most)
-        keep = np.sort(keep[order[np.cumsum(most[order]) > self.negligible]])
+        keep = keep[beside_traces((weight * first).ravel()[keep], self.negligible)]
         return first.ravel()[keep], weight.ravel()[keep], bias.ravel()[keep]
 
     def without_traces(self, delta: float) -> HeldAlike:

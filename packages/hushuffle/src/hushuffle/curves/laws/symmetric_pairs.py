@@ -37,7 +37,7 @@ from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS, CountRows, Floats, fair_signs, positive_mean
+from hushuffle.numerics.binomial import EPS, CountRows, Floats, beside_traces, fair_signs, positive_mean
 
 AT_THIRD: Final = "all others at a third value"
 AT_FIRST: Final = "all others at the target's value"
@@ -99,8 +99,7 @@ class AllAtThird:
 
     def without_traces(self, delta: float) -> AllAtThird:
         """Without the least probable cells, which lowers the bound by at most delta/10**6."""
-        order = np.argsort(self.weight)
-        keep = np.sort(order[np.cumsum(self.weight[order]) > 1e-6 * delta / (1 + self.rise)])
+        keep = beside_traces(self.weight, 1e-6 * delta / (1 + self.rise))
         return replace(self, signs=self.signs[keep], weight=self.weight[keep], bias=self.bias[keep])
 
     def lower(self, epsilon: float) -> float:

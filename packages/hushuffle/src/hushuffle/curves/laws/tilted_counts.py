@@ -35,14 +35,17 @@ from hushuffle.numerics.tilted_sum import Steps, TiltedSum, moments
 _TESTS: Final = 48
 _FEW: Final = 40
 
+_NEAR: Final = 1.5
+"""Datasets whose best tilts differ by at most this factor use the largest one, which takes less time."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Compositions:
-    """Several datasets of other people: numbers of `ones` and `zeros`, shape (B,), with `dummies` dummies in each."""
+    """Several datasets of other people: numbers of `ones`, `zeros` and `dummies` (or one for all), shape (B,)."""
 
     ones: npt.NDArray[np.float64]
     zeros: npt.NDArray[np.float64]
-    dummies: int
+    dummies: npt.NDArray[np.float64] | int
 
 
 def hockey_stick(
@@ -62,12 +65,15 @@ def hockey_stick(
     if a <= 0 or not others.ones.size:
         return np.zeros(others.ones.shape), np.full(others.ones.shape, doubt if a > -doubt else 0.0)
     coins: tuple[Steps, ...] = (Steps(count=others.ones, plus=truth), Steps(count=others.zeros, plus=lie))
-    if others.dummies:
-        coins += (Steps(count=np.full_like(others.ones, others.dummies), plus=0.5),)
+    if np.any(others.dummies):
+        coins += (Steps(count=others.dummies + np.zeros_like(others.ones), plus=0.5),)
     total = others.ones + others.zeros + others.dummies
     best, variance = moments(coins, np.full_like(total, np.log1p(b / a)))
     # If epsilon is small, the tail sum needs a larger tilt; the candidates for u still come from `best`.
-    law = TiltedSum.of(coins, np.maximum(np.log1p(b / a), 2 / (np.sqrt(variance) + 1)))
+    tilt = np.maximum(np.log1p(b / a), 2 / (np.sqrt(variance) + 1))
+    if float(tilt.max()) <= _NEAR * float(tilt.min()):
+        tilt = np.full_like(tilt, tilt.max())
+    law = TiltedSum.of(coins, tilt)
     low, high = np.zeros_like(total), np.zeros_like(total)
     for value, error in law.differences(np.clip(np.floor(best) - 1, 0, total), 4, (a, 0.0), b, doubt):
         low, high = np.maximum(low, value - error), np.maximum(high, value + error)

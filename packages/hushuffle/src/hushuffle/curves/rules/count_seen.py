@@ -169,7 +169,7 @@ class DummyMixture(PrivacyCurve):
         return self.lower_at(trial, epsilon), trial
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
-        mean = self._mean(lambda dummies: self.curves[dummies].lower_at(witness, epsilon), _SHARE)
+        mean = self._mean(lambda curves: type(curves[0]).lowers_at(curves, witness, epsilon), _SHARE)
         return min(mean[0], 1.0)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
@@ -191,12 +191,15 @@ class DummyMixture(PrivacyCurve):
 
     def some_upper(self, epsilon: float, share: float) -> tuple[float, tuple[int, ...]]:
         """Upper bound on delta, too large by a share of about `share`, and the numbers of dummies used."""
-        return self._mean(lambda dummies: self.curves[dummies].upper(epsilon), share)[1:]
+        return self._mean(lambda curves: type(curves[0]).uppers(curves, epsilon), share)[1:]
 
-    def _mean(self, value: Callable[[int], float], share: float) -> tuple[float, float, tuple[int, ...]]:
+    def _mean(
+        self, read: Callable[[list[PrivacyCurve]], list[float]], share: float
+    ) -> tuple[float, float, tuple[int, ...]]:
         if not self.numbers:
-            return self.law.falling_mean(lambda dummies: (value(dummies),) * 2, share=share)
-        return (*self.law.mean_between(self.numbers, [(value(dummies),) * 2 for dummies in self.numbers]), self.numbers)
+            return self.law.falling_mean(lambda dummies: (read([self.curves[dummies]])[0],) * 2, share=share)
+        values = read([self.curves[dummies] for dummies in self.numbers])
+        return (*self.law.mean_between(self.numbers, [(value,) * 2 for value in values]), self.numbers)
 
 
 def _both_ways(named: Iterable[Witness]) -> tuple[Witness, ...]:

@@ -32,7 +32,7 @@ from hushuffle.curves.question import Feature, Question, Rounds, Rule, Solve
 from hushuffle.mechanisms.release import ReleaseGroup
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation, Witness
-from hushuffle.numerics.roots import crossing, first_below
+from hushuffle.numerics.roots import first_below, last_above
 
 _TAIL: Final = -60.0
 """Events rarer than about e**-60 may be missing from a lower bound."""
@@ -114,7 +114,7 @@ class PersonCurve(PrivacyCurve):
         for pair in self._alike:
             if pair.divergence(lower) > delta:
                 high = min(upper, LARGEST) * (1 + 1e-9)
-                lower, witness = crossing(pair.divergence, delta, high=high, guess=high / 2)[0], pair.witness
+                lower, witness = last_above(pair.divergence, delta, high=high, guess=high / 2), pair.witness
         if math.isinf(upper) or (lower < self.single.pure and self.single.lower(lower)[0] > delta):
             alone = self.single.epsilon(delta)
             if alone.lower > lower and alone.witness is not None:

@@ -13,7 +13,7 @@ from hushuffle.curves.laws.known_dataset import BinaryDataset
 from hushuffle.curves.rules.batches import one_by_one
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Guarantee
-from hushuffle.numerics.roots import crossing
+from hushuffle.numerics.roots import first_below
 from hushuffle.questions.bloom.transition import BUFFLING, columns, law_of, pair_law, person_law_of, published_pair_law
 
 FILLING: Final = "nats, this dataset only"
@@ -229,9 +229,9 @@ def estimate_flip_prob(
     def pair(p: float) -> float:
         return published_pair_law(filters, bits, p).upper(aim)
 
-    chosen = crossing(likely if basis == "certified" else pair, level, high=0.5, guess=0.2)[1]
+    chosen = first_below(likely if basis == "certified" else pair, level, high=0.5, guess=0.2)
     if basis == "certified" and not certified(chosen) <= level:
-        chosen = crossing(certified, level, high=0.5, guess=chosen)[1]
+        chosen = first_below(certified, level, high=0.5, guess=chosen)
     return FlipProbability(
         p=chosen,
         certified=guarantee(filters=filters, bits=bits, p=chosen, delta=level, hashes=several).epsilon,

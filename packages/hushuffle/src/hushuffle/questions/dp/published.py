@@ -26,7 +26,7 @@ from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation, notebook
 from hushuffle.model.citation import BLANKET, LADJEL
 from hushuffle.numerics.binomial import Floats
-from hushuffle.numerics.roots import crossing
+from hushuffle.numerics.roots import first_below
 from hushuffle.questions.dp.central import epsilon as certified_epsilon
 
 CLONES: Final = Citation(
@@ -327,7 +327,7 @@ def _delta(law: Law, epsilon: float, sources: tuple[Citation, ...]) -> Bound:
 def _epsilon(law: Law, protocol: Protocol, delta: float, sources: tuple[Citation, ...]) -> Bound:
     level, high = _checks.probability("delta", delta, low_open=True, high_open=True), protocol.randomizer.local_epsilon
     start = 1e-9 * high
-    value = start if law(start) <= level else crossing(law, level, high=high, guess=high / 4)[1]
+    value = start if law(start) <= level else first_below(law, level, high=high, guess=high / 4)
     return Bound(lower=0.0, upper=value, kind="upper", unit="nats", sources=sources)
 
 

@@ -27,7 +27,7 @@ from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.model import Bound
 from hushuffle.model.citation import BLANKET, LADJEL
 from hushuffle.numerics.binomial import CountRows, Floats
-from hushuffle.numerics.roots import crossing
+from hushuffle.numerics.roots import first_below
 
 Inequality = Literal["hoeffding", "bennett"]
 
@@ -243,7 +243,7 @@ class _Parameters:
 
         for point in _GRID[self.local > _GRID].tolist():
             if mean(point) <= level:
-                return point if point == _GRID[0] else crossing(mean, level, high=point, guess=point)[1]
+                return point if point == _GRID[0] else first_below(mean, level, high=point, guess=point)
         return self.local
 
 

@@ -5,7 +5,10 @@ A rule that equates must agree, and one that bounds must not be below. Broken ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
@@ -44,15 +47,11 @@ def in_words_of_the_twin(release: Release, drawn: Drawn) -> twin.Release:
     if again is not None:
         coin = tuple(tuple(Fraction(law.parts.get(m, 0), law.total) for m, _ in again) for _, law in again)
         devices[id(drawn.instantaneous)] = replace(drawn.devices[0], mechanism=drawn.instantaneous, rows=coin)
-        if id(release.groups[0].device) not in devices:  # both randomizers as one matrix
-            rows = tuple(
-                tuple(
-                    sum((p * row[y] for p, row in zip(first_row, coin, strict=True)), Fraction(0))
-                    for y in range(len(coin))
-                )
-                for first_row in drawn.devices[0].rows
-            )
-            devices[id(release.groups[0].device)] = replace(drawn.devices[0], rows=rows)
+        joint = release.groups[0].device
+        if id(joint) not in devices:  # both randomizers as one matrix
+            permanent = devices[id(Release.of(drawn.protocol).groups[0].device)]
+            rows = _all_waves(permanent.rows, coin, joint.channel().matrix.shape[1])
+            devices[id(joint)] = replace(drawn.devices[0], rows=rows)
     summed = release.view is Reveals.SUMS
     first: Device = devices[id(release.groups[0].device)]
     capped = release.view is Reveals.CAPPED_MULTISET
@@ -69,6 +68,23 @@ def in_words_of_the_twin(release: Release, drawn: Drawn) -> twin.Release:
         Reveals.NOISY_ORDER: drawn.question.targets[0][0].release.view,
     }[release.view]
     return twin.Release(groups, added, Fraction(release.keep), view)
+
+
+def _all_waves(
+    permanent: Sequence[Sequence[Fraction]], coin: Sequence[Sequence[Fraction]], columns: int
+) -> tuple[tuple[Fraction, ...], ...]:
+    """How often each report occurs in all waves, for each value; the number of waves follows from that of columns."""
+    reports = range(len(coin[0]))
+    times = next(times for times in itertools.count(1) if math.comb(times + len(reports) - 1, times) == columns)
+    each = [defaultdict[tuple[int, ...], Fraction](Fraction) for _ in coin]
+    for held, row in enumerate(coin):
+        for sent in itertools.product(reports, repeat=times):
+            each[held][tuple(sorted(sent))] += math.prod((row[y] for y in sent), start=Fraction(1))
+    kinds = list(itertools.combinations_with_replacement(reports, times))
+    return tuple(
+        tuple(sum((p * law[kind] for p, law in zip(row, each, strict=True)), Fraction(0)) for kind in kinds)
+        for row in permanent
+    )
 
 
 def _source(source: Source, device: Device, people: int) -> twin.Source:

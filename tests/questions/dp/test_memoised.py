@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.rules.memoized import WavesSummed
+from hushuffle.curves.question import Between
+from hushuffle.curves.rules.memoized import LINKED, WavesSummed
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.questions.dp.composition import wave_question
+from oracles import person_enumeration
 from oracles.memoised_enumeration import Rows, divergence, law
 
 AS_IT_IS = [[1.0, 0.0], [0.0, 1.0]]
@@ -70,9 +73,30 @@ def test_sums_over_all_waves_are_below_what_the_waves_reveal() -> None:
     assert np.median(shares) > 0.8
 
 
+def test_linked_waves_are_above_what_the_waves_reveal() -> None:
+    """Over 500 random pairs of matrices, all datasets; with one wave, nothing is lost."""
+    rng, shares = np.random.default_rng(6), []
+    for _ in range(500):
+        n, times = (2, 3) if rng.integers(2) else (3, int(rng.integers(1, 3)))
+        permanent, again = rng.random((2, 2)) + 0.02, rng.random((2, 2)) + 0.02
+        rows = [(part / part.sum(axis=1, keepdims=True)).tolist() for part in (permanent, again)]
+        devices = [hs.MatrixRandomizer(channel=hs.Channel(matrix=np.array(part))) for part in rows]
+        protocol = hs.Protocol(randomizer=devices[0], shuffler=hs.UniformShuffle(), n=n)
+        made = LINKED.reduce(wave_question(protocol, times, instantaneous=devices[1]))
+        assert isinstance(made, Between)
+        matrix = made.above.device.channel().matrix.tolist()
+        growth = float(rng.uniform(1.0, 1.5))
+        bound = float(person_enumeration.worst_delta(matrix, n, 1, growth))
+        truth = worst(n, [([0] * times, [1] * times)], rows[0], rows[1], times, growth)
+        assert truth <= bound * (1 + 1e-9) + 1e-12
+        assert times > 1 or truth == pytest.approx(bound)
+        shares += [truth / bound] if bound > 1e-3 else []
+    assert np.median(shares) > 0.8
+
+
 def test_sums_over_all_waves_narrow_the_bracket() -> None:
     inner = hs.RandomizedResponse(k=2, epsilon=1.0)
-    for waves, width in ((10, 1.6), (30, 1.3)):
+    for waves, width in ((1, 1.02), (10, 1.3), (30, 1.3)):
         found = hs.dp.waves(survey(1000, 2.0), waves=waves, delta=1e-6, instantaneous=inner)
         assert found.lower <= found.upper <= width * found.lower
 

@@ -9,6 +9,7 @@ RULES: Final[tuple[Rule, ...]] = (
     simple.ROUNDS,
     memoized.PERMANENT,
     memoized.FRESH,
+    memoized.LINKED,
     memoized.REVEALED,
     every_group.RULE,
     simple.COLLUDING,

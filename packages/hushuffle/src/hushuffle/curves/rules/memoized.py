@@ -12,12 +12,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
+from itertools import combinations_with_replacement
 from operator import itemgetter
 from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import LARGEST, Envelope, PrivacyCurve, bracket
+from hushuffle.curves.base import LARGEST, Envelope, PrivacyCurve, UpperCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.pairs.exact_loss import summed_pairs
 from hushuffle.curves.question import Between, Feature, Memory, Question, Rule, Solve
@@ -25,7 +26,7 @@ from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism, Report
 from hushuffle.mechanisms.randomizers.value_laws import different_pairs
 from hushuffle.mechanisms.release import ReleaseGroup
 from hushuffle.mechanisms.shufflers import Reveals
-from hushuffle.model import Bound, Witness
+from hushuffle.model import Bound, Channel, Witness
 from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.roots import last_above
 
@@ -49,6 +50,10 @@ _WIDEST: Final = 64
 
 _LONGEST: Final = 400
 """Largest number of waves for which sums over all waves are computed."""
+
+_MANY: Final = 40
+_CELLS: Final = 256
+"""Largest number of waves, and of values times combinations of reports, for which waves are linked."""
 
 _ALIKE: Final = "all others alike in all waves"
 
@@ -120,6 +125,31 @@ class WavesSummed(PrivacyCurve):
 
     def pure_bound(self) -> Bound:
         return self.epsilon(0.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Doubtful(UpperCurve):
+    """The upper bound of `curve`, if all probabilities of its release may be wrong by factors e**-doubt to e**doubt."""
+
+    curve: PrivacyCurve
+    doubt: float
+    proof = "the reports of all waves with the same sender are linked"
+
+    @property
+    def pure(self) -> float:
+        return (self.curve.pure + 2 * self.doubt) * (1 + EPS)
+
+    def upper(self, epsilon: float) -> float:
+        return min(self.curve.upper(max(epsilon - 2 * self.doubt, 0.0)) * math.exp(2 * self.doubt), 1.0)
+
+    def near(self, delta: float, *, often: bool = False) -> Doubtful:
+        return replace(self, curve=self.curve.near(delta, often=often))
+
+    def guess(self) -> float:
+        return self.curve.guess()
+
+    def contenders(self, epsilon: float) -> Doubtful:
+        return replace(self, curve=self.curve.contenders(epsilon))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -219,9 +249,46 @@ def _with_sums(question: Question, solve: Solve) -> PrivacyCurve:
     below = [solve(ends.below)]
     permanent, fresh = (np.asarray(each.channel().matrix, dtype=np.float64) for each in (question.device, again))
     small = max(*permanent.shape, *fresh.shape) <= _WIDEST
-    if question.features == {Feature.MEMORY} and small and 1 < question.rounds <= _LONGEST and question.release.n > 1:
+    plain = question.features <= {Feature.MEMORY, Feature.SUMS}
+    if plain and small and 1 < question.rounds <= _LONGEST and question.release.n > 1:
         below.append(WavesSummed(permanent=permanent, again=fresh, waves=question.rounds, n=question.release.n))
     return Envelope(above=(solve(ends.above),), below=tuple(below), slack=ends.slack)
+
+
+def _few(question: Question) -> bool:
+    """Whether few combinations of the reports of one person are possible in all waves."""
+    again, waves = _memory(question).again, question.rounds
+    if again is None or not _steady(question) or waves > _MANY:
+        return False
+    reports = again.channel().matrix.shape[1]
+    return reports <= _WIDEST and math.comb(waves + reports - 1, waves) * question.device.inputs <= _CELLS
+
+
+@lru_cache(maxsize=16)
+def _linked(first: Mechanism, again: Mechanism, waves: int) -> MatrixRandomizer:
+    """How often each report occurs among the reports of one person in all waves."""
+    fresh = again.channel().matrix
+    columns = []
+    for sent in combinations_with_replacement(range(fresh.shape[1]), waves):
+        counts = np.bincount(sent, minlength=fresh.shape[1])
+        ways = math.factorial(waves) // math.prod(math.factorial(int(count)) for count in counts)
+        columns.append(ways * np.prod(np.asarray(fresh, dtype=np.float64) ** counts, axis=1))
+    rows = first.channel().matrix.astype(np.float64) @ np.array(columns).T
+    return MatrixRandomizer(channel=Channel(matrix=rows / rows.sum(axis=1, keepdims=True)))
+
+
+def _together(question: Question) -> Between:
+    again = _memory(question).again
+    assert again is not None
+    once = replace(question.about(view=Reveals.MULTISET), rounds=1, memory=None)
+    return _above_one_round(question, _with_device(once, _linked(question.device, again, question.rounds)))
+
+
+def _with_links(question: Question, solve: Solve) -> PrivacyCurve:
+    ends = _together(question)
+    doubt = 16 * EPS * question.release.n * (question.rounds + ends.above.device.channel().matrix.size)
+    above = Doubtful(curve=solve(ends.above), doubt=doubt)
+    return Envelope(above=(above,), below=(solve(ends.below),), slack=ends.slack)
 
 
 def _revealed(question: Question) -> Between:
@@ -274,6 +341,18 @@ FRESH: Final = Rule(
     applies=lambda question: _allowed(question) and _memory(question).again is not None,
     reduce=_fresh,
     build=_with_sums,
+)
+
+LINKED: Final = Rule(
+    name="waves linked",
+    statement="Given which reports have the same sender, all waves are one shuffle of the persons' numbers of reports.",
+    page="composition.md, Theorem 11",
+    on=frozenset({Feature.MEMORY}),
+    beside=frozenset({Feature.COLLUDING, Feature.SUMS}),
+    partial=True,
+    applies=_few,
+    reduce=_together,
+    build=_with_links,
 )
 
 REVEALED: Final = Rule(

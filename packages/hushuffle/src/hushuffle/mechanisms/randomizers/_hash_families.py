@@ -181,8 +181,8 @@ class AffineHashes(HashFamily):
             return least, least, least
         steps = (prime - 1) // (2 * g)
         first = Fraction(2 * steps * (prime - g * (steps + 1)), self.size)
-        # The lattice has short vectors on one line, or on several; then the shortest has length g to sqrt(4 P/3).
-        lengths = (g, math.isqrt(4 * prime // 3) + 1) if 3 * g * g < 4 * prime else ()
+        # The lattice has short vectors on one line, or on several; then the shortest has length g + 1 to sqrt(4 P/3).
+        lengths = (g + 1, math.isqrt(4 * prime // 3) + 1) if 3 * (g + 1) ** 2 <= 4 * prime else ()
         sums = [Fraction(prime, g * g) + Fraction(prime, g * length) + Fraction(length, g) for length in lengths]
         return first, least, min(pair, max([Fraction(prime, 2 * g), *sums]) / (prime - 1))
 

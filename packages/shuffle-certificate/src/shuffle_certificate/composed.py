@@ -158,6 +158,21 @@ def composed(releases: Sequence[tuple[Ends, int]], what: str, *, finer: float = 
     return Ends(below.least, above.most, named, pure, parts)
 
 
+def one_by_one(together: Ends, single: Ends, reports: int) -> Bound:
+    """Return the smaller upper bound: that of all reports `together`, or one report replaced after the other.
+
+    Source: docs/theory/randomizers.md, Theorem 18.
+    """
+
+    def most(growth: Any, effort: Effort) -> Any:
+        each = (growth.log() / reports).exp()
+        steps = sum((each**i for i in range(reports)), arb(0))
+        first = steps * single.most(each, replace(effort, delta=effort.delta / steps))
+        return first if effort.decides and first <= effort.delta else arb.min(first, together.most(growth, effort))
+
+    return most
+
+
 class Masses(NamedTuple):
     """Masses at the integers from `first` on; at most the mass `lost` is not among them."""
 

@@ -4,8 +4,7 @@ A rule applies only to a release with the features of its theorem, and the next 
 theorem leads. The last step of each branch is a law: its release is plain, and is checked by itself.
 
 Source: docs/theory/more-and-less.md, Theorem 8 and Theorem 9; docs/theory/histograms.md, Theorem 2 and Corollary 3;
-docs/theory/traffic.md, Theorem 5; docs/theory/order.md, Theorem 1; docs/theory/secure-sums.md, Theorem 1;
-docs/theory/randomizers.md, Theorem 18.
+docs/theory/traffic.md, Theorem 5; docs/theory/order.md, Theorem 1; docs/theory/secure-sums.md, Theorem 1.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from flint import arb
 
 from . import coins
 from .certificate import Certificate, Messages, NotCheckedError, Plain, Release
-from .composed import FINE, NEITHER, Bound, Effort, Ends, composed, nothing
+from .composed import FINE, NEITHER, Effort, Ends, composed, nothing, one_by_one
 from .ends import ball, masses_of
 from .sums import least
 
@@ -113,18 +112,6 @@ def _mean(numbers: Sequence[int], masses: Sequence[Any], at: Callable[[int], End
                     covered += gap
 
     return Ends(partial(mean, above=False), partial(mean, above=True))
-
-
-def _one_by_one(together: Ends, single: Ends, reports: int) -> Bound:
-    """Return the smaller upper bound: that of all reports `together`, or one report replaced after the other."""
-
-    def most(growth: Any, effort: Effort) -> Any:
-        each = (growth.log() / reports).exp()
-        steps = sum((each**i for i in range(reports)), arb(0))
-        first = steps * single.most(each, replace(effort, delta=effort.delta / steps))
-        return first if effort.decides and first <= effort.delta else arb.min(first, together.most(growth, effort))
-
-    return most
 
 
 def _among(messages: int) -> Ends:
@@ -375,7 +362,7 @@ class _Derivation:
             return together._replace(least=nothing, named=())
         plain = self._plain(replace(release, reports=1, view="sums" if release.view == "sums" else "multiset"))
         if release.view != "noisy order":
-            together = together._replace(most=_one_by_one(together, self.leaf(plain), release.reports))
+            together = together._replace(most=one_by_one(together, self.leaf(plain), release.reports))
         below = self.leaf(replace(plain, reports=alike))
         least = (
             below.least

@@ -319,6 +319,8 @@ def _for_rounds(target: _PrivacyTarget, protocol: Protocol, reports: int) -> Req
 def _refuse_fine(varied: Parameter[_Repeated], target: _PrivacyTarget, reports: int) -> None:
     """Refuse a delta below the error of drawing the number of messages, if the search cannot begin because of it."""
     protocol, rounds = start = varied.apply(min(varied.start or varied.easiest, varied.easiest))
+    if any(source.each for source in protocol.shuffler.sources):  # more messages lower the floor
+        return
     lost = rounds * sum(times * part.floor for part, times in privacy_curve(protocol, reports).parts)
     surplus = target.requirement.excess
     if target.level is not None and lost >= target.level[1] and surplus is not None and surplus(start) > 0:

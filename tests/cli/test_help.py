@@ -22,7 +22,21 @@ VERBS: Final = (
 )
 COMMANDS: Final = [*VERBS, *(f"{verb} {command}" for verb, commands in GROUPS.items() for command in commands)]
 IMPERATIVES: Final = {
-    *("Analyse", "Ask", "Bound", "Check", "Compare", "Compute", "Create", "Estimate", "Find", "Link", "List", "Print"),
+    *(
+        "Analyse",
+        "Ask",
+        "Bound",
+        "Check",
+        "Compare",
+        "Compute",
+        "Create",
+        "Describe",
+        "Estimate",
+        "Find",
+        "Link",
+        "List",
+        "Print",
+    ),
     *("Query", "Randomize", "Rank", "Recompute", "Run", "Show", "Simulate", "Test", "Write"),
 }
 FILE: Final = re.compile(r"\.(?:toml|csv|parquet|json|ipynb|html|svg|txt)$")

@@ -274,11 +274,15 @@ def test_no_certificate_is_written_for_what_is_not_understood() -> None:
     for randomizer, shuffler in (
         (encoding, hs.UniformShuffle()),
         (hs.RandomizedResponse(k=2, epsilon=1.0), hs.Scrambler(dummies=wide)),
-        (hs.TargetSampling(targets=5, sigma=0.3), hs.Scrambler(dummies=19, cap=20)),
         (hs.RandomizedResponse(k=2, epsilon=math.inf), hs.UniformShuffle()),
     ):
         with pytest.raises(hs.errors.UnsupportedProtocolError):
             hs.dp.certificate(hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=20), delta=1e-2)
+    capped = hs.Protocol(
+        randomizer=hs.TargetSampling(targets=5, sigma=0.3), shuffler=hs.Scrambler(dummies=19, cap=20), n=20
+    )
+    with pytest.raises(hs.errors.UnsupportedProtocolError, match="that the cap limits"):
+        hs.dp.certificate(capped, delta=1e-12)
 
 
 def test_the_checker_knows_nothing_of_hushuffle(tmp_path: Path) -> None:

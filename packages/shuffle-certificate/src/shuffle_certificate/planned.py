@@ -109,6 +109,11 @@ def _weights(stated: Mapping[str, Any], most: int) -> dict[int, float]:
         parts = [math.exp(-abs(number - center) / stated["scale"]) for number in range(2 * center + 1)]
         total = math.fsum(parts)
         return {number: part / total for number, part in enumerate(parts)}
+    if kind == "discrete-gaussian":
+        center = int(stated["center"])
+        parts = [math.exp(-(((number - center) / stated["sigma"]) ** 2) / 2) for number in range(2 * center + 1)]
+        total = math.fsum(parts)
+        return {number: part / total for number, part in enumerate(parts)}
     trials, p = int(stated["trials"]), float(stated["p"])
     top = math.lgamma(trials + 1) + trials * math.log1p(-p)
     return {

@@ -85,7 +85,7 @@ def _published(folder: Path, name: str, split: str) -> pl.DataFrame:
         records.append([*fields[:-1], fields[-1].removesuffix("."), split])
     frame = pl.DataFrame(records, schema=dict.fromkeys(_COLUMNS, pl.String), orient="row")
     frame = frame.select(pl.col(column).cast(dtype, strict=False) for column, dtype in _COLUMNS.items())
-    complete(frame, str(path), "an integer")
+    complete(frame, str(path), "no integer")
     return frame
 
 

@@ -21,7 +21,7 @@ def assess(
     json: Flag = False,
     strict: Flag = False,
 ) -> Exit:
-    """Compute what each adversary can learn from a deployment, and how accurate its results are.
+    """Compute what each adversary can learn, and how accurate the results are.
 
     Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle assess examples/affairs.toml

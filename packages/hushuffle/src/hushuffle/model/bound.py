@@ -265,7 +265,7 @@ def number(value: float, *, up: bool | None = None, digits: int = 4) -> str:
         return f"{value:,.0f}"
     exact = Decimal(repr(value))
     places = digits - 1 - exact.adjusted()
-    if 0 < 1 - exact < Decimal(10) ** -places:
+    if Decimal("1e-9") <= 1 - exact < Decimal(10) ** -places:
         places = -(1 - exact).adjusted()
     rounding = ROUND_HALF_UP if up is None else ROUND_CEILING if up else ROUND_FLOOR
     rounded = exact.quantize(Decimal(1).scaleb(-places), rounding=rounding)

@@ -25,6 +25,9 @@ from hushuffle.numerics.binomial import EPS, Floats
 _DECAY: Final = 44.0
 """Nodes are used until the Gaussian bound on the characteristic function is below e**-44."""
 
+_LARGEST: Final = 709.0
+"""Largest exponent: the error of a larger scale exceeds 1 in any case."""
+
 _REACH: Final = 26.0
 """Nodes per standard deviation of the tilted distribution: aliasing of e**-52 at the smallest tilt."""
 
@@ -127,7 +130,7 @@ class TiltedSum:
         rounding = slack * np.abs(terms).sum(axis=1) + doubt * (1 + step) * self.size.sum(axis=1)
         for place in range(count):
             u = first + place
-            scale = np.exp(self.log_mass - self.tilt * u)
+            scale = np.exp(np.minimum(self.log_mass - self.tilt * u, _LARGEST))
             away = np.maximum(self.period - np.abs(u - self.mean) - 2, 0.0)
             alias = 2 * np.exp(-(away**2) / (2 * (self.spread**2 + 2 * away / 3 + 1e-9)))
             value = scale * terms.real.sum(axis=1)

@@ -108,7 +108,7 @@ def load_checkins(source: str | Path) -> Traces:
     path = find(source, _CHECKINS)
     if path.suffix == ".parquet":
         wanted = {column: pl.col(column).cast(pl.Int64, strict=False) for column in ("user", "poi", "minute")}
-        return _traces(*whole(table(path), wanted, "an integer"))
+        return _traces(*whole(table(path), wanted, "no integer"))
     with path.open("rb") as stream:
         fields = stream.readline().count(b"\t") + 1
     if fields not in _COLUMNS:
@@ -176,7 +176,7 @@ def load_ratings(source: str | Path, *, least: float = 0.0) -> Traces:
     part = table(find(source, _RATINGS))
     wanted = {column: pl.col(column).cast(pl.Int64, strict=False) for column in ("userId", "movieId", "timestamp")}
     wanted["rating"] = pl.col("rating").cast(pl.Float64, strict=False)
-    frame = whole(part, wanted, "a number").filter(pl.col("rating") >= stars)
+    frame = whole(part, wanted, "no number").filter(pl.col("rating") >= stars)
     if not frame.height:
         fail(f"{part.name}: no rating has at least {stars:g} stars.")
     return _traces(frame["userId"], frame["movieId"], frame["timestamp"])

@@ -115,7 +115,7 @@ def plan_views(
     ...     publishers=3, columns=10**6, reach=lambda _: 5e5, epsilon=0.05, delta=1e-9, unions={(0, 1, 2): 600.0}
     ... )
     >>> print(plan.epsilon, plan.design.views[0].each, round(plan.answers[0].standard_error), sep=" | ")
-    0.05000 nats (certified bracket) | DummyLaw.discrete_laplace(center=489, scale=20.01) | 388
+    0.04998 nats (certified bracket) | DummyLaw.discrete_laplace(center=490, scale=20.01) | 388
     """
     target = _checks.positive("epsilon", epsilon)
     level = _checks.probability("delta", delta, low_open=True, high_open=True)

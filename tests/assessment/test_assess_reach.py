@@ -12,7 +12,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle import report
-from hushuffle.assessment.deployment import assess
+from hushuffle.assessment.deployment import assess, deployment_of
 from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.reach import charts as reach_charts
 from hushuffle.assessment.reach import privacy as reach_privacy
@@ -20,7 +20,7 @@ from hushuffle.assessment.reach import study as reach_study
 from hushuffle.assessment.reach import trials as reach_trials
 from hushuffle.assessment.reach import warnings as reach_warnings
 from hushuffle.assessment.reach.privacy import Design
-from hushuffle.errors import NumericalError
+from hushuffle.errors import NumericalError, SpecificationError
 from hushuffle.estimation.reach import Reach, planned
 from hushuffle.model import Bound, Report
 from hushuffle.questions import bloom, dp
@@ -346,3 +346,73 @@ def test_a_refused_question_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"membership", "local-dp"} == {row.question for row in result.findings}
     assert "privacy-target-unknown" in warned(result)
     assert "privacy-against-flips" not in {chart.key for chart in result.charts}
+
+
+DUMMIES = """
+    [population]
+    audiences = { tv = 120, web = 80 }
+    people = 1000
+    bits = 1000
+    [randomizer]
+    kind = "randomized-response"
+    epsilon = "inf"
+    [shuffler]
+    kind = "augmented"
+    trusted = true
+    each = { kind = "discrete-gaussian", center = 60, sigma = 6.0 }
+    [targets]
+    delta = 1e-5
+    standard_error = 0.5
+    [run]
+    seed = 1
+"""
+
+
+def test_dummies_of_bit_patterns_in_place_of_flips() -> None:
+    report_ = assess(parse(DUMMIES))
+    assert "plus a random number of dummies for each, with mean 60" in report_.question
+    central, member, local = report_.findings
+    law = hs.DummyLaw.discrete_gaussian(center=60, sigma=6.0)
+    truth = hs.Protocol(
+        randomizer=hs.RandomizedResponse(k=4, epsilon=math.inf), shuffler=hs.AugmentedShuffle(each=law), n=1000
+    )
+    expected = dp.epsilon(truth, delta=1e-5)
+    assert central.bound.lower == pytest.approx(expected.lower)
+    assert central.bound.upper == pytest.approx(expected.upper)
+    assert 0.5 < member.bound.upper < 0.7
+    assert math.isinf(local.bound.upper)
+    reach, privacy = report_.tables
+    assert "assumed-audiences" in warned(report_)
+    assert len(privacy.rows) == 2
+    for row in reach.rows:
+        measured, predicted = row[5], row[4]
+        assert isinstance(measured, float)
+        assert isinstance(predicted, float)
+        assert measured == pytest.approx(predicted, rel=0.4)
+    assert report_.charts == ()
+
+
+def test_the_example_with_dummies_meets_its_targets() -> None:
+    specification = load(EXAMPLE.with_name("reach-dummies.toml"))
+    few = specification.model_copy(update={"run": Run(repetitions=2, seed=1)})
+    assert all(target.met for target in assess(few).targets)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('epsilon = "inf"', "epsilon = 1.0", "randomizer.kind"),
+        ("delta = 1e-5", 'delta = 1e-5\n[[adversaries]]\nkind = "linker"', "strong"),
+        ('each = { kind = "discrete-gaussian", center = 60, sigma = 6.0 }', "pure_epsilon = 1.0", "pure_epsilon"),
+    ],
+)
+def test_dummies_that_do_not_fit(old: str, new: str, words: str) -> None:
+    with pytest.raises(SpecificationError, match=words):
+        parse(DUMMIES.replace(old, new))
+
+
+@pytest.mark.parametrize("verb", ["calibrate", "audit"])
+def test_verbs_that_need_flips(verb: str) -> None:
+    study = deployment_of(parse(DUMMIES), Path())
+    with pytest.raises(SpecificationError, match=f"to {verb} a reach study"):
+        study.calibrate() if verb == "calibrate" else study.audit(delta=1e-5)

@@ -140,19 +140,22 @@ def test_scramblers_with_a_random_number_of_dummies(dummies: str) -> None:
     [
         (
             '{ kind = ["binomial"], trials = 3, p = 0.5 }',
-            'shuffler.dummies.kind: must be "binomial", "geometric", "discrete-laplace", "discrete-gaussian" or "own", got ["binomial"]. '
+            'shuffler.dummies.kind: must be "binomial", "geometric", "discrete-laplace", '
+            '"discrete-gaussian" or "own", got ["binomial"]. '
             'Did you mean "binomial"?',
         ),
         ("-1", "shuffler.dummies: must be greater than or equal to 0, got -1."),
         ('"many"', 'shuffler.dummies: must be an integer, got "many".'),
         (
             '{ kind = "binomal", trials = 3, p = 0.5 }',
-            'shuffler.dummies.kind: must be "binomial", "geometric", "discrete-laplace", "discrete-gaussian" or "own", got "binomal". '
+            'shuffler.dummies.kind: must be "binomial", "geometric", "discrete-laplace", '
+            '"discrete-gaussian" or "own", got "binomal". '
             'Did you mean "binomial"?',
         ),
         (
             "{ trials = 3, p = 0.5 }",
-            'shuffler.dummies.kind: must be "binomial", "geometric", "discrete-laplace", "discrete-gaussian" or "own", got nothing.',
+            'shuffler.dummies.kind: must be "binomial", "geometric", "discrete-laplace", '
+            '"discrete-gaussian" or "own", got nothing.',
         ),
         ('{ kind = "binomial", trials = 3 }', "shuffler.dummies.p: must be given, got nothing."),
         (

@@ -209,7 +209,7 @@ def test_other_verbs_refuse() -> None:
         (
             PLANNED + '[randomizer]\nkind = "randomized-response"\nepsilon = 1.0\n' + REST,
             'randomizer.kind: must be "bit-flipping" here, got "randomized-response". '
-            "Reach studies flip the bits of the publishers' filters.",
+            'Publishers flip their bits; or the shuffler adds dummies: [shuffler] kind = "augmented".',
         ),
         (
             "population = { n = 10, k = 4 }\n" + RANDOMIZER + REST,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -217,10 +218,13 @@ def reach_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
             rule = 'must have publishers or audiences for kind = "bit-flipping"'
             yield Problem(key="population", rule=rule, value="neither", hint=hint)
         return
-    if isinstance(randomizer.get("kind"), str) and not flips:
-        value, hint = f'"{randomizer["kind"]}"', "Reach studies flip the bits of the publishers' filters."
+    if with_dummies(shuffler):
+        yield from _dummies(randomizer, shuffler)
+    elif isinstance(randomizer.get("kind"), str) and not flips:
+        value = f'"{randomizer["kind"]}"'
+        hint = 'Publishers flip their bits; or the shuffler adds dummies: [shuffler] kind = "augmented".'
         yield Problem(key="randomizer.kind", rule='must be "bit-flipping" here', value=value, hint=hint)
-    if isinstance(shuffler.get("kind"), str) and shuffler["kind"] != "uniform":
+    elif isinstance(shuffler.get("kind"), str) and shuffler["kind"] != "uniform":
         hint = "The estimates use counts of columns, which have no order."
         yield Problem(key="shuffler.kind", rule='must be "uniform" here', value=f'"{shuffler["kind"]}"', hint=hint)
     if flips and "p" not in randomizer and "epsilon" not in targets:
@@ -228,6 +232,22 @@ def reach_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(key="randomizer.p", rule="must be given, or else targets.epsilon", value="neither", hint=hint)
     yield from _adversaries(raw)
     yield from _population(table_in(raw, "population"))
+
+
+def with_dummies(shuffler: Mapping[str, Any]) -> bool:
+    """Return whether the shuffler gets columns without flips and adds dummies of each bit pattern."""
+    return shuffler.get("kind") == "augmented"
+
+
+def _dummies(randomizer: Mapping[str, Any], shuffler: Mapping[str, Any]) -> Iterator[Problem]:
+    if randomizer.get("kind") != "randomized-response" or randomizer.get("epsilon") not in ("inf", math.inf):
+        rule = 'must be "randomized-response" with epsilon = "inf" here'
+        hint = "The shuffler gets the publishers' bits as they are; its dummies protect people."
+        yield Problem(key="randomizer.kind", rule=rule, value=f'"{randomizer.get("kind")}"', hint=hint)
+    for key in ("pure_epsilon", "kept"):
+        if key in shuffler:
+            hint = "Give the distribution of the dummies of each bit pattern in `each`."
+            yield Problem(key=f"shuffler.{key}", rule="must be left out in a reach study", value="a number", hint=hint)
 
 
 def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:

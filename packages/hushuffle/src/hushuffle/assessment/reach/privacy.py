@@ -10,27 +10,33 @@ from typing import Final
 from hushuffle.assessment.exposure import factor
 from hushuffle.assessment.findings import Questions
 from hushuffle.curves.search import privacy_curve
+from hushuffle.mechanisms.column_views import ColumnView, ColumnViews
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import BitFlipping
-from hushuffle.mechanisms.shufflers import UniformShuffle
+from hushuffle.mechanisms.randomizers import BitFlipping, RandomizedResponse
+from hushuffle.mechanisms.shufflers import AugmentedShuffle, DummyLaw, GeometricDummies, UniformShuffle
 from hushuffle.model import Bound, Cell, Finding, Table, Witness
 from hushuffle.model.bound import percent
 from hushuffle.questions import bloom, dp
 
 _RELEASE: Final = "Anyone who sees the released counts"
 _STRONG: Final = "An adversary who knows all other audiences, and the key"
+_PAIR: Final = "The paper's pair (all columns empty, or one of them full) is often the worst, but this is not proven. "
 _SHUFFLER: Final = "A compromised shuffler that has the key"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The parameters of a reach study: publishers, size and hash functions of the Bloom filters, flips, and delta."""
+    """The parameters of a reach study: publishers, size and hash functions of the Bloom filters, noise, and delta.
+
+    `each` is the distribution of the dummies of each bit pattern; None: each bit is flipped with probability `p`.
+    """
 
     names: tuple[str, ...]
     bits: int
     hashes: int
-    p: float
     delta: float
+    p: float = 0.0
+    each: DummyLaw | GeometricDummies | None = None
 
     @property
     def filters(self) -> int:
@@ -39,7 +45,17 @@ class Design:
     @property
     def protocol(self) -> Protocol:
         """The reports are the columns: the bits of all filters at one position."""
+        if self.each is not None:
+            truth = RandomizedResponse(k=1 << self.filters, epsilon=math.inf)
+            return Protocol(randomizer=truth, shuffler=AugmentedShuffle(each=self.each), n=self.bits)
         return Protocol(randomizer=BitFlipping(width=self.filters, p=self.p), shuffler=UniformShuffle(), n=self.bits)
+
+    @property
+    def views(self) -> ColumnViews:
+        """The released view of columns with dummies: all bit patterns."""
+        assert self.each is not None
+        view = ColumnView(publishers=tuple(range(self.filters)), shows="patterns", each=self.each)
+        return ColumnViews(publishers=self.filters, columns=self.bits, views=(view,), hashes=self.hashes)
 
 
 def central(design: Design, *, touched: int | None = None) -> Bound:
@@ -52,6 +68,8 @@ def central(design: Design, *, touched: int | None = None) -> Bound:
 
 @lru_cache(maxsize=64)
 def _epsilon(design: Design, touched: int) -> Bound:
+    if design.each is not None:
+        return bloom.views_epsilon(design.views, delta=design.delta, touched=touched)
     return bloom.epsilon(filters=design.filters, bits=design.bits, p=design.p, delta=design.delta, hashes=touched)
 
 
@@ -68,21 +86,22 @@ def findings(questions: Questions, design: Design) -> tuple[Finding, ...]:
 def table(design: Design) -> Table:
     """Epsilon for datasets that differ in one column, in one added or exchanged person, and so on."""
     column = central(design, touched=1)
-    pair = bloom.published_pair_epsilon(filters=design.filters, bits=design.bits, p=design.p, delta=design.delta)
     rows: list[tuple[Cell, ...]] = [("one column of bits", 1, column)]
     if design.hashes > 1:
         rows.append(("one person added or removed", design.hashes, central(design)))
     if 2 * design.hashes <= design.bits:
         rows.append(("one person exchanged for another", 2 * design.hashes, central(design, touched=2 * design.hashes)))
-    rows.append(("the paper's pair only: no guarantee", 1, replace(pair, witness=None)))
+    if design.each is None:
+        pair = bloom.published_pair_epsilon(filters=design.filters, bits=design.bits, p=design.p, delta=design.delta)
+        rows.append(("the paper's pair only: no guarantee", 1, replace(pair, witness=None)))
     first = "Adding or removing a person changes one column of the filters. " if design.hashes == 1 else ""
     return Table(
         key="privacy",
         title="What the guarantee is for",
         caption=(
             f"Epsilon at delta = {design.delta:g}. {first}If several columns change, the upper bound follows from "
-            "group privacy. The paper's pair (all columns empty, or one of them full) is often the worst, but this is "
-            "not proven. Columns have no senders, so there are no figures on re-identification."
+            f"group privacy. {_PAIR if design.each is None else ''}Columns have no senders, so there are no figures on "
+            "re-identification."
         ),
         columns=("What changes", "Columns", "Epsilon"),
         rows=tuple(rows),
@@ -159,5 +178,9 @@ def _local(design: Design) -> Finding:
             else "Seeing all filters with their columns in order practically reveals your audiences."
         ),
         bound=Bound.exact(whole, unit="nats", sources=local.sources),
-        proof=f"{design.filters} x {design.hashes} bits per person, flipped with the implemented p, rounded up",
+        proof=(
+            f"{design.filters} x {design.hashes} bits per person, flipped with the implemented p, rounded up"
+            if design.each is None
+            else "the shuffler gets the bits without noise"
+        ),
     )

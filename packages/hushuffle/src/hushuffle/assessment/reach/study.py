@@ -25,6 +25,7 @@ from hushuffle.model.solver import Parameter, Requirement, log_excess, solve
 from hushuffle.questions import bloom
 from hushuffle.specification import Audiences, ReachPopulation, Specification
 from hushuffle.specification._base import unfit
+from hushuffle.specification.reach import with_dummies
 
 _LEAST: Final = 1e-9
 _MOST: Final = 0.4999
@@ -46,11 +47,22 @@ class ReachStudy(Collected):
     @cached_property
     def design(self) -> Design:
         """The design in the file, or that with the fewest flips for targets.epsilon."""
+        if self.dummies:
+            shuffler = self.specification.shuffler.build()
+            design = designed(self.audience, 0.0, self.specification.targets.delta)
+            return replace(design, each=shuffler.value_law)
         p = self.audience.flips(self.specification.randomizer, self.specification.targets)
         return designed(self.audience, p, self.specification.targets.delta)
 
     @property
+    def dummies(self) -> bool:
+        """Whether the shuffler gets columns without flips and adds dummies of each bit pattern."""
+        return with_dummies(self.specification.plain()["shuffler"])
+
+    @property
     def whole(self) -> Specification:
+        if self.dummies:
+            return self.specification
         randomizer = self.specification.randomizer.model_copy(update={"p": self.design.p})
         return self.specification.model_copy(update={"randomizer": randomizer})
 
@@ -83,6 +95,7 @@ class ReachStudy(Collected):
         >>> round(choice.accurate.settings["p"], 4)
         0.2836
         """
+        self._only_flips("calibrate", "Use hushuffle.bloom.plan_views, which chooses the dummies for an epsilon.")
         wanted, tell, questions = self.specification.targets, progress or silent, Questions()
         if wanted.epsilon is None and wanted.standard_error is None:
             hint = "Or set targets.standard_error to search for the largest flip probability with this error."
@@ -129,6 +142,10 @@ class ReachStudy(Collected):
         tell("done", 1.0)
         return choice
 
+    def _only_flips(self, verb: str, hint: str) -> None:
+        if self.dummies:
+            unfit("shuffler.kind", f'must be "uniform" to {verb} a reach study', '"augmented"', hint)
+
     def _point(self, design: Design) -> Point:
         error = self._error(design)
         return Point(settings={"p": design.p}, central=reach_privacy.central(design), standard_error=error)
@@ -145,6 +162,7 @@ class ReachStudy(Collected):
     def audit(self, **options: Any) -> Report:
         from hushuffle.attacks.audit_specification import audit_reach  # noqa: PLC0415 - only this verb needs it
 
+        self._only_flips("audit", "The dummies are independent of all columns; assess states their certified epsilon.")
         options.pop("delta")
         return audit_reach(self.specification, base_folder=self.folder, **options)
 
@@ -182,7 +200,7 @@ class ReachStudy(Collected):
         Chapter("what each adversary learns", 0.15, _learned),
         Chapter("running the study", 0.25, _study),
         Chapter("running the study", 0.55, _changes),
-        Chapter("what happens with other designs", 0.55, _charts),
+        Chapter("what happens with other designs", 0.55, _charts, lambda study: not study.dummies),
         Chapter("the first page", 1.0, Collected.first_page),
     )
 
@@ -196,6 +214,11 @@ def describe(design: Design) -> str:
     hashes = "one hash function" if design.hashes == 1 else f"{design.hashes} hash functions"
     size = f"{design.bits:,} bits"
     filters = f"One Bloom filter of {size}" if design.filters == 1 else f"{design.filters} Bloom filters of {size} each"
+    if design.each is not None:
+        return (
+            f"{filters} ({hashes}): a shuffler gets all bits, and releases how often each bit pattern of a column "
+            f"occurs, plus a random number of dummies for each, with mean {design.each.mean:,.6g}."
+        )
     return (
         f"{filters} ({hashes}): every bit is flipped with probability "
         f"{number(design.p)}, and the columns of all filters are released in random order."

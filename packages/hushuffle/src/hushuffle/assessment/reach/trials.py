@@ -14,9 +14,12 @@ import numpy.typing as npt
 from hushuffle.assessment.reach.privacy import Design
 from hushuffle.assessment.trials import deviation
 from hushuffle.errors import NumericalError
+from hushuffle.estimation.column_views import people as estimated_people
+from hushuffle.estimation.column_views import planned_people
 from hushuffle.estimation.reach import Question, Reach, exclusive, overlap, planned, reach
+from hushuffle.mechanisms.column_views import ColumnCounts
 from hushuffle.mechanisms.randomizers import BitFlipping
-from hushuffle.mechanisms.sketches import logo_counts
+from hushuffle.mechanisms.sketches import align, logo_counts
 from hushuffle.model import Cell, Histogram, Table, number
 from hushuffle.randomness import Randomness, reproducible, secure
 from hushuffle.specification import Audiences
@@ -88,7 +91,7 @@ def figures(audiences: Audiences, design: Design, *, run: Run, progress: Callabl
     plan = [_planned(asked, audiences.people, design) for asked in questions(design.names)]
     answerable = [figure.asked for figure in plan if not figure.refused]
     rng: Randomness = secure() if run.seed == "secure" else reproducible(int(run.seed))
-    shown = None if audiences.filters is None else _answers(_flipped(audiences, design, rng), answerable, design)
+    shown = None if audiences.filters is None else _answers(_observed(audiences, design, rng), answerable, design)
     runs = []
     for done in range(run.repetitions):
         runs.append(_answers(released(audiences.people, design, rng), answerable, design))
@@ -99,11 +102,13 @@ def figures(audiences: Audiences, design: Design, *, run: Run, progress: Callabl
     )
 
 
-def released(people: npt.NDArray[np.int64], design: Design, rng: Randomness) -> Histogram:
+def released(people: npt.NDArray[np.int64], design: Design, rng: Randomness) -> Histogram | ColumnCounts:
     """Column counts of one simulated study, in which each person sets bits at uniform positions."""
     patterns = np.zeros(design.bits, dtype=np.int64)
     sets = np.repeat(np.arange(people.size), people * design.hashes)
     np.bitwise_or.at(patterns, rng.integers(design.bits, sets.size), sets)
+    if design.each is not None:
+        return design.views.release(patterns, rng=rng)
     # Counts do not depend on the order of the columns, so the columns are not shuffled.
     flipped = design.protocol.randomizer.randomize(patterns, rng=rng)
     return Histogram(counts=np.bincount(flipped, minlength=people.size))
@@ -137,7 +142,7 @@ def table(figures: tuple[Figure, ...], design: Design, *, target: float | None, 
         key="reach",
         title="Reach and overlaps, in people",
         caption=(
-            f"{verdict(figures, target)}{several}Errors are standard errors over hash functions and flips; z is the "
+            f"{verdict(figures, target)}{several}Errors are standard errors over hash functions and noise; z is the "
             "difference of the measured and the predicted mean square error, in standard deviations."
         ),
         columns=tuple(heading for heading, _ in columns),
@@ -167,28 +172,38 @@ def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
 
 
 def _planned(query: Asked, people: npt.NDArray[np.int64], design: Design) -> Figure:
+    def union(publishers: tuple[int, ...]) -> float:
+        return float(people[np.arange(people.size) & sum(1 << each for each in publishers) != 0].sum())
+
+    question, who = query.question, query.publishers
     try:
-        plan = planned(
-            people, protocol=design.protocol, question=query.question, publishers=query.publishers, hashes=design.hashes
-        )
+        if design.each is None:
+            plan = planned(people, protocol=design.protocol, question=question, publishers=who, hashes=design.hashes)
+        else:
+            plan = planned_people(design.views, question, reach=union, publishers=who)
     except NumericalError as error:
         return Figure(asked=query, truth=0.0, predicted=0.0, refused=str(error))
     return Figure(asked=query, truth=plan.estimate, predicted=plan.standard_error)
 
 
-def _answers(counts: Histogram, queries: list[Asked], design: Design) -> dict[Asked, Reach]:
+def _answers(counts: Histogram | ColumnCounts, queries: list[Asked], design: Design) -> dict[Asked, Reach]:
     """The estimates by question; questions without an estimate in this run are left out."""
     answers: dict[Asked, Reach] = {}
     for each in queries:
         ask = _ASK[each.question]
         with suppress(NumericalError):
+            if isinstance(counts, ColumnCounts):
+                answers[each] = estimated_people(counts, each.question, publishers=each.publishers)
+                continue
             answers[each] = ask(counts, protocol=design.protocol, publishers=each.publishers, hashes=design.hashes)
     return answers
 
 
-def _flipped(audiences: Audiences, design: Design, rng: Randomness) -> Histogram:
-    """Return the column counts of the publishers' filters after each filter is flipped once."""
+def _observed(audiences: Audiences, design: Design, rng: Randomness) -> Histogram | ColumnCounts:
+    """Return the column counts of the publishers' filters: with dummies, or after each filter is flipped once."""
     assert audiences.filters is not None
+    if design.each is not None:
+        return design.views.release(align(audiences.filters), rng=rng)
     flips = BitFlipping(width=1, p=design.p)
     return logo_counts([each.flip(randomizer=flips, rng=rng) for each in audiences.filters])
 

@@ -33,7 +33,7 @@ def concerns(
         *_about_privacy(design, audiences, specification, central),
         *_about_answers(figures, specification),
         *_about_errors(figures, specification),
-        *_about_the_run(audiences, specification),
+        *_about_the_run(design, audiences, specification),
     )
 
 
@@ -74,13 +74,17 @@ def _about_the_guarantee(design: Design, specification: Specification, central: 
         yield Warned(
             key="large-epsilon",
             sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak guarantee.",
-            advice="Flip more bits, use larger filters, or release the filters of fewer publishers together.",
+            advice="Flip more bits, use larger filters, or release the filters of fewer publishers together."
+            if design.each is None
+            else "Use a wider distribution of dummies.",
         )
     if wanted is not None and central.upper > wanted:
         yield Warned(
             key="privacy-target-missed",
             sentence=f"Central epsilon is {number(central.upper, up=True)}, above targets.epsilon = {wanted:g}.",
-            advice="Remove p from [randomizer]: then assess uses the smallest flip probability that meets the target.",
+            advice="Remove p from [randomizer]: then assess uses the smallest flip probability that meets the target."
+            if design.each is None
+            else "Use a wider distribution of dummies; hushuffle.bloom.plan_views chooses it.",
         )
     if central.upper > _WIDE * central.lower:
         yield Warned(
@@ -145,7 +149,7 @@ def _about_errors(figures: tuple[Figure, ...], specification: Specification) -> 
         )
 
 
-def _about_the_run(audiences: Audiences, specification: Specification) -> Iterator[Warned]:
+def _about_the_run(design: Design, audiences: Audiences, specification: Specification) -> Iterator[Warned]:
     if audiences.filters is None:
         yield Warned(
             key="assumed-audiences",
@@ -162,13 +166,15 @@ def _about_the_run(audiences: Audiences, specification: Specification) -> Iterat
     if specification.run.seed != "secure":
         yield Warned(
             key="fixed-seed",
-            sentence="The randomness came from a fixed seed: an adversary who knows it can undo the flips of this run.",
+            sentence="The randomness came from a fixed seed: an adversary who knows it can undo the noise of this run.",
             advice='Use seed = "secure" for anything but tests.',
         )
     yield Warned(
         key="true-values-shown",
         sentence="This report uses all publishers' identifiers and shows their true audiences.",
-        advice="Internal use only. Real publishers flip their own filters once, and release only those.",
+        advice="Internal use only. Real publishers flip their own filters once, and release only those."
+        if design.each is None
+        else "Internal use only. Real publishers send their filters to the shuffler only.",
     )
 
 

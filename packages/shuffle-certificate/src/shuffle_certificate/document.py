@@ -200,14 +200,13 @@ class _Result:
 
     def randomizers(self) -> Iterator[Row]:
         """Yield a row if the specification has a randomizer that is not compared with the certificates."""
-        parts = [self.specification, *(part for key in ("columns", "groups") for part in self._parts(key))]
-        stated = [_mapping(part["randomizer"]) for part in parts if "randomizer" in part]
+        columns, groups = (_mappings(self.specification.get(key)) for key in ("columns", "groups"))
+        stated = [
+            _mapping(part["randomizer"]) for part in (self.specification, *columns, *groups) if "randomizer" in part
+        ]
         certified = any(row.verdict != NOT_CHECKED for _, row in self.sources)
         if certified and not all(map(compared, stated)):
             yield Row("randomizer", NOT_CHECKED, "this kind, or its file, is not compared with the certificates")
-
-    def _parts(self, key: str) -> list[Mapping[str, Any]]:
-        return _mappings(self.specification.get(key))
 
     def _shuffled(self, people: float, sent: Mapping[str, Any]) -> list[Any]:
         """Return the view, the honest people and the messages that the specification implies, as a step writes them."""

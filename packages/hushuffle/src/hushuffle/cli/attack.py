@@ -74,7 +74,7 @@ def linkage(
         epsilon: * local epsilon of one report; inf means no noise (default: inf).
         mechanism: * randomizer (default: randomized-response and local-hashing).
         buckets: buckets of local hashing (default: least variance).
-        attacker: "partial" knows other events of the person, "maximum" knows the reported events.
+        attacker: "maximum" knows the true events behind the reports, "partial" only other events of the person.
         split: "half": the attacker knows the first half of a trace, the second is reported; "none": no division.
         known: * number of past events per person that the attacker knows (default: all).
         events: * number of reported events per person, or all (default: 1).

@@ -34,7 +34,7 @@ _MODES: Final = {"time-interval": 1, "leader-selected": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class TaskFields:
     """The fields of a `TaskConfiguration` that a client reads.
 
     `vdaf_configuration` is encoded as DAP lays it out; `extensions` has the data of each extension by its type.
@@ -105,7 +105,7 @@ def configuration(
     return b"".join(parts)
 
 
-def read(task: bytes) -> Task:
+def read(task: bytes) -> TaskFields:
     """Return the fields of an encoded `TaskConfiguration`.
 
     Raises:
@@ -128,7 +128,7 @@ def read(task: bytes) -> Task:
         urls = leader.decode(), helper.decode()
     except UnicodeDecodeError:
         _checks.fail("The task configuration is invalid: a URL is not text.")
-    return Task(
+    return TaskFields(
         task_info=info,
         leader=urls[0],
         helper=urls[1],

@@ -117,7 +117,7 @@ class Mechanism(_checks.ByName, ABC):
     def counts(self, reports: Integers) -> Histogram:
         """Return how many reports support each value, shape (counted,); counts of several batches can be added.
 
-        If reports do not support values, return how often each possible report occurs.
+        For a randomizer whose reports have no notion of support, return how often each possible report occurs.
         """
         if self.law().support is None:
             outputs = self.channel().outputs

@@ -96,7 +96,7 @@ def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
 
 def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
-    """Return the smallest of the paper's bounds on alpha that apply to this randomizer, for t = `reports` per person.
+    """Return the smallest of the paper's bounds on alpha that apply to this randomizer, if people send `reports` each.
 
     Raises:
         InvalidInputError: reports < 1.

@@ -25,7 +25,7 @@ EVENTS = (
 )
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event.event).__name__)
+@pytest.mark.parametrize("event", [*EVENTS[:2], pytest.param(EVENTS[2], marks=pytest.mark.slow)])
 def test_the_accountant_is_as_tight_as_ours(event: ShuffledReleaseDpEvent) -> None:
     accountant = ShufflePLDAccountant()
     accountant.compose(event, 3)

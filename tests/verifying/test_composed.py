@@ -214,6 +214,7 @@ def test_all_columns_together_agree_and_no_altered_result_does() -> None:
         assert central({**result, "specification": written.replace(old, new, 1)})[0] == CONTRADICTED, new
 
 
+@pytest.mark.slow
 def test_no_altered_certificate_of_columns_agrees() -> None:
     given = certificate_of(json.loads(of_columns()))
     assert given["version"] == 3
@@ -312,6 +313,7 @@ def test_no_certificate_is_written_where_the_lower_bound_cannot_be_replayed() ->
         hs.dp.certificate(capped, delta=1e-3, rounds=2)
 
 
+@pytest.mark.slow
 def test_a_lower_bound_that_the_tables_nearly_attain_agrees_and_says_so() -> None:
     one, two = hs.RandomizedResponse(k=2, epsilon=1.0), hs.RandomizedResponse(k=3, epsilon=2.0)
     rounds = [(hs.Protocol(randomizer=each, shuffler=hs.UniformShuffle(), n=2000), 1) for each in (one, two)]

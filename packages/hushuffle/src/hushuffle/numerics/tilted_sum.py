@@ -25,7 +25,7 @@ from hushuffle.numerics.binomial import EPS, Floats
 _DECAY: Final = 44.0
 """Nodes are used until the Gaussian bound on the characteristic function is below e**-44."""
 
-_LARGEST: Final = 709.0
+_LARGEST: Final = 300.0
 """Largest exponent: the error of a larger scale exceeds 1 in any case."""
 
 _REACH: Final = 26.0

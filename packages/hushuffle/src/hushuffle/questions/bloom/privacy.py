@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
@@ -145,12 +143,6 @@ def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
     law, pure = Symmetric(k=2, truth=1 - flip, lie=flip), protocol.randomizer.local_epsilon
     dataset = BinaryDataset.of((bits - held, held), law, 0, local_epsilon=pure)
     return replace(dataset.epsilon(level), unit=FILLING)
-
-
-def person_delta(upper: Callable[[float], float], level: float, several: int) -> float:
-    """Return an upper bound on delta for `several` changed columns; `upper` bounds one column's (group privacy)."""
-    each = level / several * (1 - 1e-15)
-    return sum(math.exp(i * each) for i in range(several)) * upper(each) * (1 + 1e-12 * several)
 
 
 def _with_sources(bound: Bound) -> Bound:

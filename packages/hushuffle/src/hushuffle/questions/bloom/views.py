@@ -12,11 +12,11 @@ from hushuffle import _checks
 from hushuffle.curves.base import Laws, PrivacyCurve, bracket
 from hushuffle.curves.laws.value_dummies import OneCount, TrueAmongEach, ValueCounts
 from hushuffle.curves.pairs.composition import ComposedCurve
+from hushuffle.curves.rules.batches import one_by_one
 from hushuffle.mechanisms.column_views import ColumnViews
 from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
 from hushuffle.mechanisms.shufflers.source import GeometricDummies
 from hushuffle.model import Bound
-from hushuffle.questions.bloom.privacy import person_delta
 
 _HALVINGS: Final = 24
 """For several changed columns, the delta of one column is halved up to this often, until group privacy meets delta."""
@@ -59,7 +59,7 @@ def views_epsilon(design: ColumnViews, *, delta: float, touched: int | None = No
     upper = math.inf
     for halving in range(_HALVINGS):
         whole = several * curve.epsilon(level / several / 2**halving).upper
-        if math.isinf(whole) or person_delta(curve.upper, whole, several) <= level:
+        if math.isinf(whole) or one_by_one(curve.upper, whole, several) <= level:
             upper = whole
             break
     return bracket(column.lower, upper, unit="nats", sources=column.sources)

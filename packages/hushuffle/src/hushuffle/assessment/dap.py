@@ -18,8 +18,11 @@ SHARES: Final = 2
 """The number of aggregators of a task of the Distributed Aggregation Protocol (DAP): a leader and a helper."""
 
 
-_NAMES: Final = {3: "Prio3SumVec", 4: "Prio3Histogram", 5: "Prio3MultihotCountVec"}
+NAMES: Final = {3: "Prio3SumVec", 4: "Prio3Histogram", 5: "Prio3MultihotCountVec"}
 """The functions by their identifiers in the registry of the VDAF draft."""
+
+FORMS: Final = {3: ">IQI", 4: ">II", 5: ">IIQ"}
+"""How DAP encodes the parameters of each function, as a format of `struct`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +46,7 @@ class Vdaf:
 
     @property
     def name(self) -> str:
-        return _NAMES[self.number]
+        return NAMES[self.number]
 
     @property
     def number(self) -> int:
@@ -62,7 +65,7 @@ class Vdaf:
     @property
     def configuration(self) -> bytes:
         """The parameters as DAP encodes them in a task's configuration."""
-        return struct.pack({3: ">IQI", 4: ">II", 5: ">IIQ"}[self.number], *self.parameters.values())
+        return struct.pack(FORMS[self.number], *self.parameters.values())
 
 
 def refusal(protocol: Protocol) -> tuple[str, str, str] | None:

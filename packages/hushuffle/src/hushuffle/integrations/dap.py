@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hushuffle import _checks
-from hushuffle.assessment.dap import refusal, vdaf
+from hushuffle.assessment.dap import FORMS, NAMES, refusal, vdaf
 from hushuffle.errors import MissingDependencyError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
@@ -225,19 +225,19 @@ def janus(task: bytes, *, task_id: bytes, role: str) -> str:
         _checks.reject("role", "Leader or Helper", role)
     fields = read(task)
     own, peer = (fields.leader, fields.helper) if role == "Leader" else (fields.helper, fields.leader)
-    form = {3: (">IQI", ("length", "max_measurement", "chunk_length")), 4: (">II", ("length", "chunk_length"))}
-    if fields.vdaf_type not in form:
+    settings = {3: ("length", "max_measurement", "chunk_length"), 4: ("length", "chunk_length")}
+    if fields.vdaf_type not in settings:
         _checks.fail("Janus does not run this VDAF. Leave out the limit on the number of ones.")
-    layout, names = form[fields.vdaf_type]
-    numbers = dict(zip(names, struct.unpack(layout, fields.vdaf_configuration), strict=True))
+    given = struct.unpack(FORMS[fields.vdaf_type], fields.vdaf_configuration)
+    numbers = zip(settings[fields.vdaf_type], given, strict=True)
     mode = "TimeInterval" if fields.batch_mode == 1 else "!LeaderSelected\n    batch_time_window_size: null"
     lines = [
         f"- task_id: {json.dumps(_base64(task_id))}",
         f"peer_aggregator_endpoint: {json.dumps(peer)}",
         f"own_aggregator_endpoint: {json.dumps(own)}",
         f"batch_mode: {mode}",
-        f"vdaf: !{'Prio3SumVec' if fields.vdaf_type == 3 else 'Prio3Histogram'}",
-        *(f"  {name}: {number}" for name, number in numbers.items()),
+        f"vdaf: !{NAMES[fields.vdaf_type]}",
+        *(f"  {name}: {number}" for name, number in numbers),
         f"role: {role}",
         f"task_info: {json.dumps(_base64(fields.task_info))}",
         f"min_batch_size: {fields.min_batch_size}",

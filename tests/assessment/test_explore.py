@@ -13,7 +13,6 @@ import pytest
 import hushuffle as hs
 from hushuffle.assessment.deployment import assess
 from hushuffle.assessment.explore import explore
-from hushuffle.assessment.explore_grid import near_ends
 from hushuffle.errors import InvalidInputError, SpecificationError
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.model.explorer import Axis, Explorer
@@ -317,13 +316,13 @@ def test_ends_found_soon_are_ends_and_near(delta: float, guess: float) -> None:
     for n, epsilon in ((4, 6.0), (50, 1.0), (2000, 2.0)):
         survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=4, epsilon=epsilon), shuffler=hs.UniformShuffle(), n=n)
         exact = hs.dp.epsilon(survey, delta=delta)
-        found = near_ends(curve_of(survey), delta, guess)
+        found = curve_of(survey).within(delta, 0.02, guess)
         assert found.lower <= exact.upper
         assert exact.lower <= found.upper
         assert found.lower >= exact.lower * 0.79
         assert found.upper <= exact.upper * 1.21
         bare = replace(survey, randomizer=hs.RandomizedResponse(k=4, epsilon=math.inf))
-        assert near_ends(curve_of(bare), delta, guess).upper == hs.dp.epsilon(bare, delta=delta).upper
+        assert curve_of(bare).within(delta, 0.02, guess).upper == hs.dp.epsilon(bare, delta=delta).upper
 
 
 @pytest.mark.parametrize("chosen", [0.25, 2.0, 6.0, 8.0, 39.0])

@@ -33,13 +33,13 @@ def capped(law: Symmetric, n: int, dummies: int) -> Capped:
     local = math.inf if law.lie == 0 else math.log(law.truth / law.lie)
     if law.lie == 0 and dummies == 0:
         return Capped(law=law, local_epsilon=local, n=n, dummies=0, uncapped=Local(law=law, local_epsilon=local, n=n))
-    kind = Binary if law.k == 2 else Kary
+    kind = Binary.of if law.k == 2 else Kary
     return Capped(
         law=law,
         local_epsilon=local,
         n=n,
         dummies=dummies,
-        uncapped=kind.of(law=law, local_epsilon=local, n=n, dummies=dummies),
+        uncapped=kind(law=law, local_epsilon=local, n=n, dummies=dummies),
     )
 
 

@@ -39,7 +39,7 @@ def test_known_coins_hide_no_more_than_hidden_ones() -> None:
         law = Symmetric(k=k, truth=1 - (k - 1) * Fraction(1, 10 * k), lie=Fraction(1, 10 * k))
         local = math.log(law.truth / law.lie)
         known = CoinsKnown.of(law=law, local_epsilon=local, n=200, dummies=10)
-        hidden = (Binary if k == 2 else Kary).of(law=law, local_epsilon=local, n=200, dummies=10)
+        hidden = (Binary.of if k == 2 else Kary)(law=law, local_epsilon=local, n=200, dummies=10)
         for epsilon in (0.0, 0.2, 1.0):
             assert known.upper(epsilon) >= hidden.upper(epsilon) * (1 - 1e-9)
             assert known.upper(epsilon) <= Local(law=law, local_epsilon=local, n=200).upper(epsilon)

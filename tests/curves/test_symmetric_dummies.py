@@ -82,7 +82,7 @@ def test_no_lower_end_exceeds_the_worst_dataset() -> None:
         if law.k > 4 or n + dummies > 6:
             continue
         worst = float(oracle.worst_delta(n, law.k, float(law.truth), math.exp(epsilon), dummies))
-        curve = Kary.of(law=law, local_epsilon=epsilon_0, n=n, dummies=dummies)
+        curve = Kary(law=law, local_epsilon=epsilon_0, n=n, dummies=dummies)
         assert curve.lower(epsilon)[0] <= worst + 1e-13
         assert curve.upper(epsilon) >= worst - 1e-13
 
@@ -131,13 +131,13 @@ def test_two_rounds_with_dummies_leave_a_bracket_of_a_tenth_of_a_per_cent() -> N
 def test_where_counts_are_too_many_a_difference_of_counts_is_tested() -> None:
     law = law_of(5, 2.0)
     assert HeldAlike.of(law, n=10**9, dummies=10**9) is None
-    curve = Kary.of(law=law, local_epsilon=2.0, n=10**9, dummies=10**9)
+    curve = Kary(law=law, local_epsilon=2.0, n=10**9, dummies=10**9)
     assert curve.alike is None
     figure = curve.epsilon(1e-6)
     assert figure.upper / figure.lower - 1 < 0.01
     many = table(law, 20_000, 10_000)
     assert many.pair_third(-30.0) is None  # too many events
-    assert Kary.of(law=law, local_epsilon=2.0, n=20_000, dummies=10_000).datasets(log_tail=-30.0)
+    assert Kary(law=law, local_epsilon=2.0, n=20_000, dummies=10_000).datasets(log_tail=-30.0)
 
 
 def test_rounds_without_noise_behind_dummies_have_both_ends() -> None:

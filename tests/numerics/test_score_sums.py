@@ -66,3 +66,31 @@ def test_a_bound_from_tilted_variances_is_above_enumeration(seed: int) -> None:
     for blur in (0.05, 0.2):
         bound = log_damped(tilt, np.array([variances]), np.array([[width, share * width]]), blur=blur)
         assert math.log(positive + 1e-300) <= float(np.log(grown.sum(axis=1)).sum()) + float(bound[0]) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_left_out_nodes_are_negligible(seed: int) -> None:
+    """Also for scores on a lattice, whose transform comes back to 1, and for two groups of reports."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(2, 6))
+    value = rng.integers(-4, 5, size).astype(float) if seed % 2 else rng.normal(size=size)
+    value[:2] = 1.0, -1.5
+    masses = rng.dirichlet(np.ones(size), size=2) * float(rng.choice([0.01, 0.3, 1.0]))
+    groups = [
+        (ReportScores(value=value, size=np.abs(value), mass=mass), float(count))
+        for mass, count in zip(masses, rng.integers(0, 10 ** int(rng.integers(1, 7)), size=2), strict=True)
+    ]
+    full = Nodes(tilt=0.01, tau=0.01, period=float(rng.uniform(20.0, 300.0)), angles=np.arange(4000.0) * 0.02)
+    kept = full.thinned(*groups)
+    assert kept.angles[-1] == full.angles[-1]
+    assert kept.skipped == full.angles.size - kept.angles.size
+    gone = np.setdiff1d(full.angles, kept.angles)
+    logs = np.zeros(gone.size)
+    for scores, count in groups:
+        grown = scores.mass * np.exp(0.01 * value)
+        rest = 1 - float(scores.mass.sum())
+        turned = np.exp(1j * np.outer(gone, value)) @ grown + rest
+        logs += count * np.log(np.maximum(np.abs(turned), 1e-300) / (float(grown.sum()) + rest))
+    assert bool((logs <= -80.0).all())
+    if min(count for _, count in groups) > 10**5:
+        assert kept.skipped > 0

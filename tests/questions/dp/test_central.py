@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import symmetric_law
+from hushuffle.mechanisms.randomizers import Mechanism, symmetric_law
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.mechanisms.shufflers.base import Shuffler
 from oracles import dp_enumeration as oracle
@@ -278,3 +278,33 @@ def test_a_round_of_several_reports_or_of_another_accountant_is_asked_like_a_pro
     pytest.importorskip("dp_accounting")
     given = hs.dp.from_pld(hs.dp.to_pld(survey(3, 1.0, 300), delta=1e-6))
     assert hs.dp.epsilon(given, delta=1e-6).upper >= hs.dp.epsilon(survey(3, 1.0, 300), delta=1e-6).lower
+
+
+@pytest.mark.parametrize("tolerance", [0.001, 0.01, 0.1])
+@pytest.mark.parametrize(
+    ("randomizer", "shuffler"),
+    [
+        (hs.RandomizedResponse(k=2, epsilon=1.5), hs.UniformShuffle()),
+        (hs.RandomizedResponse(k=7, epsilon=2.0), hs.UniformShuffle()),
+        (hs.UnaryEncoding(k=9, epsilon=2.0), hs.UniformShuffle()),
+        (hs.SquareWave(bins=5, epsilon=1.0), hs.Scrambler(dummies=30)),
+        (hs.BitFlipping(width=3, p=0.2), hs.UniformShuffle()),
+        (hs.RandomizedResponse(k=3, epsilon=2.0), hs.Scrambler(dummies=hs.DummyLaw.binomial(trials=40, p=0.5))),
+    ],
+)
+def test_a_tolerance_widens_a_certified_bracket_by_no_more(
+    randomizer: Mechanism, shuffler: Shuffler, tolerance: float
+) -> None:
+    for n, delta in ((3, 1e-3), (60, 1e-6), (2000, 1e-9), (10**6, 1e-6)):
+        protocol = hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=n)
+        best = hs.dp.epsilon(protocol, delta=delta)
+        wide = hs.dp.epsilon(protocol, delta=delta, tolerance=tolerance)
+        assert wide.lower <= best.upper * (1 + 1e-9)
+        assert wide.upper >= best.lower * (1 - 1e-9)
+        assert wide.upper <= max(wide.lower * (1 + tolerance), best.upper)
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, 0.21, math.nan])
+def test_a_tolerance_outside_its_limits_is_refused(tolerance: float) -> None:
+    with pytest.raises(InvalidInputError, match="tolerance"):
+        hs.dp.epsilon(survey(3, 1.0, 10), delta=1e-6, tolerance=tolerance)

@@ -11,7 +11,6 @@ from typing import Final
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import GUESSER, LINKER, RELEASE
 from hushuffle.assessment.messages import with_messages
-from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser, Strong, Uninformed
 from hushuffle.mechanisms.protocol import Protocol
@@ -20,11 +19,14 @@ from hushuffle.mechanisms.randomizers.report_law import averages_to_dummies
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler, Shuffler, UniformShuffle
 from hushuffle.model import Bound, Progress
 from hushuffle.model.explorer import Adversary, Axis, GridPoint
-from hushuffle.numerics.roots import about
 from hushuffle.questions import dp, pie, qif
 from hushuffle.questions.dp.composition import curve_of
 from hushuffle.specification import Specification
 
+_TOLERANCE: Final = 0.004
+"""Relative width of the brackets of epsilon."""
+
+_LEAST: Final = 1e-6
 _FEWEST: Final = 2
 _FINE: Final = 2
 """If at least every second number of people is computed, a third of the smallest number is computed as well."""
@@ -291,7 +293,7 @@ def _central(deployments: Deployments, ratios: dict[float, float], place: _Place
         return
     for delta in place.deltas:
         approximate = _about(protocol, curve.pure, delta)
-        bound = near_ends(curve, delta, approximate * ratios.get(delta, 1.0))
+        bound = curve.within(delta, _TOLERANCE, approximate * ratios.get(delta, 1.0))
         ratios[delta] = max(bound.lower, _LEAST) / approximate
         yield bound
 
@@ -314,34 +316,3 @@ def _guess(deployments: Deployments, guesser: Guesser, place: _Place) -> Iterato
 
 def _named(deployments: Deployments, place: _Place) -> Iterator[Bound]:
     yield pie.bayes_error(_built(deployments, place)).complement
-
-
-_SLACKS: Final = (0.002, 0.01, 0.05, 0.2)
-"""Bounds at these relative distances from the approximate epsilon are tried in this order, until one is proven."""
-
-_LEAST: Final = 1e-6
-_RESOLUTION: Final = 3e-4
-
-
-def near_ends(curve: PrivacyCurve, delta: float, guess: float) -> Bound:
-    """Certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`.
-
-    A search approximates epsilon, without proof. Then a lower and an upper bound near this value are verified on the
-    curve. If no bound within a fifth of the value is proven, the result is that of `dp.epsilon`.
-
-    >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle
-    >>> from hushuffle.questions.dp.composition import curve_of
-    >>> survey = Protocol(randomizer=RandomizedResponse(k=5, epsilon=2.0), shuffler=UniformShuffle(), n=33_000)
-    >>> print(near_ends(curve_of(survey), 1e-6, 0.05))
-    0.05104 to 0.05125 nats (certified bracket)
-    """
-    law = curve.near(delta)
-    high = min(law.pure, LARGEST)
-    guess = min(guess, high / 1.01)
-    root = about(law.likely, delta, high=high, guess=guess, relative=_RESOLUTION, least=_LEAST)
-    beyond, before = ([root * (1 + sign * slack) for slack in _SLACKS] for sign in (1, -1))
-    upper = next((place for place in beyond if place >= law.pure or law.upper(place) <= delta), None)
-    lower = next((place for place in before if law.lower(place)[0] > delta), None)
-    if upper is None or lower is None:
-        return curve.epsilon(delta)
-    return bracket(lower, min(upper, law.pure), unit="nats", sources=law.sources)

@@ -161,9 +161,10 @@ class Exposure:
         curve = solve(question)
         return curve.epsilon(delta), f"{curve.proof}. Theorems: {trail(question)}"
 
-    def epsilon(self, protocol: Protocol | MixedProtocol, *, delta: float) -> Bound:
-        """Central epsilon (nats) of all reports of one person together."""
-        return self.guarantee(protocol, delta=delta)[0]
+    def epsilon(self, protocol: Protocol | MixedProtocol, *, delta: float, tolerance: float = 0.0) -> Bound:
+        """Central epsilon (nats) of all reports of one person together; `tolerance` as for `dp.epsilon`."""
+        curve = solve(self.question(protocol))
+        return curve.within(delta, tolerance) if tolerance else curve.epsilon(delta)
 
     def together(self, protocols: Sequence[Protocol], *, delta: float) -> Bound:
         """Central epsilon (nats) of all columns together; memoized reports require a single column."""

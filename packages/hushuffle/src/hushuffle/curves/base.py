@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Citation, Kind, Witness
-from hushuffle.numerics.roots import EDGE, first_below, last_above
+from hushuffle.numerics.roots import EDGE, about, first_below, last_above
 
 LARGEST: Final = 300.0
 """Largest finite epsilon that a search returns; at e**300 a report is as good as revealed."""
@@ -26,6 +26,12 @@ _FARTHEST: Final = 500.0
 
 _NEAR: Final = 1e-3
 """Relative accuracy with which a first search finds where the worst datasets are selected."""
+
+_SLACKS: Final = (0.45, 2.0, 10.0)
+"""Distances from the approximate epsilon, in units of the tolerance, at which bounds are tried in this order."""
+
+_LEAST: Final = 1e-9
+"""Smallest epsilon (nats) that an approximate search returns."""
 
 _SAME: Final = 1e-9
 """Largest relative difference, due to rounding, between the two bounds of an exact figure."""
@@ -88,11 +94,52 @@ class PrivacyCurve(ABC):
         law = self.near(delta)
         subset, place = law, law.guess()
         if type(law).contenders is not PrivacyCurve.contenders:
-            place, _ = _lower_end(law, delta, place, relative=_NEAR)
+            if type(law).likely is PrivacyCurve.likely:
+                place, _ = _lower_end(law, delta, place, relative=_NEAR)
+            else:
+                place = law.about(delta, place, relative=_NEAR)
             subset = law.contenders(place)
         lower, witness = _lower_end(subset, delta, place)
         upper = _upper_end(law, subset, delta, lower)
         return bracket(lower, upper, unit="nats", sources=law.sources, witness=witness)
+
+    def about(self, delta: float, guess: float, *, relative: float) -> float:
+        """Return an epsilon near which `likely` is `delta`: an approximation, without a proof."""
+        high = min(self.pure, LARGEST)
+        return about(self.likely, delta, high=high, guess=min(guess, high / 1.01), relative=relative, least=_LEAST)
+
+    def within(self, delta: float, tolerance: float, guess: float | None = None) -> Bound:
+        """Return a certified bracket as `epsilon` does, whose width is about `tolerance` times its value.
+
+        A search approximates epsilon. Then a lower and an upper bound near this value are verified, if possible within
+        `tolerance`, otherwise within 4 or 20 times that. Otherwise the result is that of `epsilon`.
+
+        >>> import hushuffle as hs
+        >>> response = hs.RandomizedResponse(k=5, epsilon=2.0)
+        >>> survey = hs.Protocol(randomizer=response, shuffler=hs.UniformShuffle(), n=999)
+        >>> print(hs.dp.epsilon(survey, delta=1e-6, tolerance=0.01))
+        0.3320 to 0.3351 nats (certified bracket)
+        """
+        if type(self).epsilon is not PrivacyCurve.epsilon:
+            return self.epsilon(delta)
+        law = self.near(delta)
+        root = law.about(delta, law.guess() if guess is None else guess, relative=tolerance / 10)
+        beyond, before = ([root * (1 + sign * slack * tolerance) for slack in _SLACKS] for sign in (1, -1))
+        upper = next((place for place in beyond if place >= law.pure or law.holds(place, delta)), None)
+        ends = ((place, law.seen_at(place, delta)) for place in before if place > 0)
+        lower, witness = next(((place, witness) for place, witness in ends if witness is not None), (0.0, None))
+        if upper is None or witness is None:
+            return self.epsilon(delta)
+        return bracket(lower, min(upper, law.pure), unit="nats", sources=law.sources, witness=witness)
+
+    def holds(self, epsilon: float, delta: float) -> bool:
+        """Return whether `upper(epsilon)` is at most `delta`; this may take less time."""
+        return self.upper(epsilon) <= delta
+
+    def seen_at(self, epsilon: float, delta: float) -> Witness | None:
+        """Return datasets whose lower bound at `epsilon` exceeds `delta`, or None; less time than `lower`."""
+        value, witness = self.lower(epsilon)
+        return witness if value > delta else None
 
     def delta(self, epsilon: float) -> Bound:
         """Return a certified bracket of delta at `epsilon`, with the datasets that attain its lower bound."""
@@ -290,6 +337,9 @@ class Envelope(PrivacyCurve):
 
     def epsilon(self, delta: float) -> Bound:
         return self._between(lambda curve: curve.epsilon(delta))
+
+    def within(self, delta: float, tolerance: float, guess: float | None = None) -> Bound:
+        return self._between(lambda curve: curve.within(delta, tolerance, guess))
 
     def delta(self, epsilon: float) -> Bound:
         return self._between(lambda curve: curve.delta(epsilon))

@@ -101,8 +101,10 @@ def _local(question: Question) -> PrivacyCurve:
 
 def _shuffled(question: Question) -> PrivacyCurve:
     law, pure, release = _symmetric(question), question.device.local_epsilon, question.release
-    curve = Binary if law.k == 2 else Kary
-    return curve.of(law=law, local_epsilon=pure, n=release.n, dummies=release.dummies)
+    if law.k == 2:
+        return Binary.of(law=law, local_epsilon=pure, n=release.n, dummies=release.dummies)
+    general = FiniteDivergence.of(release)
+    return Kary(law=law, local_epsilon=pure, n=release.n, dummies=release.dummies, general=general)
 
 
 def _sums(question: Question) -> PrivacyCurve:

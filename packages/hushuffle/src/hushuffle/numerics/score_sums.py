@@ -11,9 +11,12 @@ log moment generating function of V and any t > 0,
 - The trapezoidal rule with step 2 pi/period gives sum_m e**(t m period) E[V - m period]_+, or the same sum of
   P(V > m period). All terms are >= 0, so an upper bound may include the terms m != 0; for a lower bound they are
   bounded (Chernoff) and subtracted.
-- e**(-tau**2 u**2/2) bounds the contribution of omitted nodes, and sums of moduli bound the rounding errors.
+- e**(-tau**2 u**2/2) bounds the contribution of nodes beyond the last, and sums of moduli bound the rounding errors.
+- Most nodes between do not matter either. For the transform phi of a probability distribution, sqrt(1 - |phi(u)|**2) is
+  the norm of e**(iuX) - 1 up to a factor, X a difference of two scores, so it changes by at most the standard deviation
+  of the score times the step (`Nodes.thinned`).
 
-Source: docs/theory/sums.md, Lemmas 1 to 3.
+Source: docs/theory/sums.md, Lemmas 1 to 3 and 7.
 """
 
 from __future__ import annotations
@@ -38,6 +41,12 @@ WIDE: Final = 16.0
 
 NOISE: Final = 24 * EPS
 """Relative error allowance for each score, mass and elementary function."""
+
+_BLOCK: Final = 16
+"""Number of neighbouring nodes that are left out together."""
+
+_SMALL: Final = 80.0
+"""Nodes are left out if the modulus of the product of transforms is below e**-80 there."""
 
 _SAME: Final = 1e-13
 """Scores that differ by less than this, relatively, are replaced by the larger score."""
@@ -143,12 +152,16 @@ class ReportScores:
             return 0.0
         # Here the largest score alone outweighs the whole negative part.
         low, high = 0.0, float(np.log(drift / weights[best]) / self.value[best])
-        high = max(high, 1e-300)
+        middle = high = max(high, 1e-300)
         for _ in range(60):
-            middle = (low + high) / 2
-            rising = float(weights @ np.exp(middle * self.value)) > 0
-            low, high = (low, middle) if rising else (middle, high)
-        return high
+            tilted = weights * np.exp(middle * self.value)
+            mean, slope = float(tilted.sum()), float(tilted @ self.value)
+            low, high = (low, middle) if mean > 0 else (middle, high)
+            newton = middle - mean / slope if slope > 0 else low
+            if abs(newton - middle) <= 1e-12 * middle:
+                break
+            middle = newton if low < newton < high else (low + high) / 2
+        return middle
 
     def variance(self, tilt: float) -> float:
         """Return the second moment of the score under the distribution tilted by `tilt`."""
@@ -160,12 +173,16 @@ class ReportScores:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Nodes:
-    """Nodes tilt + iu of the integral for one sum, u = `angles` = 2 pi j/period, shape (J,); `tau` is that of Z."""
+    """Nodes tilt + iu of the integral for one sum, u = `angles` = 2 pi j/period, shape (J,); `tau` is that of Z.
+
+    `skipped` of the nodes up to the last are left out: the product of transforms is below e**-80 there.
+    """
 
     tilt: float
     tau: float
     period: float
     angles: Floats
+    skipped: int = 0
 
     @classmethod
     def of(cls, scores: ReportScores, count: float, smoothing: float) -> Nodes:
@@ -184,6 +201,28 @@ class Nodes:
             raise _TooWideError
         last = -1 if own > _DEEP else int(np.ceil(_LAST * period / (2 * np.pi * tau)))
         return cls(tilt=tilt, tau=tau, period=period, angles=np.arange(last + 1.0) * (2 * math.pi / period))
+
+    def thinned(self, *groups: tuple[ReportScores, float]) -> Nodes:
+        """Leave out nodes at which a product of transforms is negligible; `groups` are scores with their numbers.
+
+        The last node stays. Source: docs/theory/sums.md, Lemma 7.
+        """
+        blocks = self.angles.size // _BLOCK - 1
+        if blocks < _BLOCK:
+            return self
+        starts = _BLOCK * np.arange(blocks)
+        middles = replace(self, angles=(self.angles[starts] + self.angles[starts + _BLOCK - 1]) / 2)
+        radius = float(self.angles[_BLOCK - 1]) / 2
+        squares, reach = np.zeros(blocks), 0.0
+        for scores, count in groups:
+            transform = ScoreTransform.of(scores, middles)
+            modulus = np.minimum(transform.exponent.real + transform.doubt, 0.0)
+            squares -= count * np.expm1(2 * modulus)
+            reach += count * scores.variance(self.tilt) * radius**2
+        away = np.sqrt(squares) * (1 - 1e-9) - math.sqrt(reach) * (1 + 1e-9)
+        kept = np.ones(self.angles.size, dtype=np.bool_)
+        kept[: blocks * _BLOCK] = np.repeat(away < math.sqrt(2 * _SMALL), _BLOCK)
+        return replace(self, angles=self.angles[kept], skipped=int(kept.size - kept.sum()))
 
     @property
     def deep(self) -> bool:
@@ -286,6 +325,7 @@ def _smoothed(scores: ReportScores, counts: Floats, weights: Floats, smoothing: 
         # s_+ <= e**(t s)/(e t)
         logarithm = counts * (np.log1p(excess) + noise / (1 + excess) + EPS) - 1 - np.log(nodes.tilt)
         return float(weights @ np.exp(np.minimum(logarithm, 600.0)))  # values far above 1 need no accuracy
+    nodes = nodes.thinned((scores, float(counts.min())))
     transform, kernel = ScoreTransform.of(scores, nodes), nodes.smooth() / nodes.line**2
     size, tail, share = np.abs(kernel), beyond(nodes, power=2), nodes.weights
     nothing, touched = max(1 - float(scores.mass.sum()) - 1e-13, 0.0), nodes.tau / np.sqrt(2 * np.pi)
@@ -305,9 +345,9 @@ def _smoothed(scores: ReportScores, counts: Floats, weights: Floats, smoothing: 
 
 def beyond(nodes: Nodes, *, power: int) -> float:
     """Return a bound on the contribution of the omitted nodes, if the integrand is a Gaussian divided by u**power."""
-    last = float(nodes.angles[-1])
-    gaussian = np.exp(nodes.tau**2 / 2 * (nodes.tilt**2 - last**2))
-    return float(gaussian / (np.pi * nodes.tau**2 * last ** (power + 1)))
+    last, top = float(nodes.angles[-1]), nodes.tau**2 / 2 * nodes.tilt**2
+    after = math.exp(top - nodes.tau**2 / 2 * last**2) / (math.pi * nodes.tau**2 * last ** (power + 1))
+    return after + nodes.skipped * math.exp(top - _SMALL) * 2 / (nodes.period * nodes.tilt**power)
 
 
 def log_damped(tilt: float, variances: Floats, widths: Floats, *, blur: float) -> Floats:

@@ -66,6 +66,8 @@ def _smoothed_test(
     nodes = Nodes.of(scores, sum(crowd.counts), smoothing)
     if nodes.deep:
         return 0.0
+    groups = [ReportScores(value=value, size=size, mass=mass) for mass in crowd.masses]
+    nodes = nodes.thinned(*zip(groups, crowd.counts, strict=True))
     product, error, log_mass, slack = _product(value, size, crowd, nodes)
     own, own_error = _own(value, size, (target[0], growth * target[1]), nodes)
     kernel = nodes.weights * nodes.smooth() / nodes.line

@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.release import Release
 
 _COARSE: Final = 0.12
+_NEAR: Final = 0.03
 _FINE: Final = 0.005
-"""Smoothing in standard deviations of the sum: to rank pairs, and for bounds (costs about 1e-5 of epsilon)."""
+"""Smoothing in standard deviations of the sum: to rank pairs, for searches, and for bounds (1e-5 of epsilon)."""
 
 _SOME: Final = 6
 """Number of pairs of datasets that a lower bound evaluates; with more pairs of values, tables use no slices."""
@@ -180,12 +181,28 @@ class FiniteDivergence(ReportCurve):
             if value <= self.level or self.trials:
                 return value
         value = min(value, self.pool.upper(places, epsilon, self.level))
-        # The plain blanket's bound is at least its bound at this pair: skip it if that cannot improve `value`.
-        if self._upper_at(places[0], epsilon, _FINE) < value:
+        # The plain blanket's bound is at least its bound at this pair, at the mean N: skip it if that is not better.
+        if self._upper_at(places[0], epsilon, _FINE, self._typical) < value:
             value = min(value, self.blanket(epsilon))
         if self.sliced and self.level is None and value > 0:
             value = min(value, slices.upper(self.pool, places, epsilon, value))
         return value
+
+    def likely(self, epsilon: float) -> float:
+        """Return a lower bound on delta from the pair of datasets that seems to be worst."""
+        trials = self.trials or tuple(self._estimated(epsilon)[0])
+        return self._lower_at(trials[0], epsilon, _NEAR)
+
+    def holds(self, epsilon: float, delta: float) -> bool:
+        pooled = self.pool.usable() and not self.sliced and len(self.places) == 1
+        enough = pooled and self.pool.upper(self.places, epsilon, self.level) <= delta
+        return enough or super().holds(epsilon, delta)
+
+    def seen_at(self, epsilon: float, delta: float) -> Witness | None:
+        likely = self._estimated(epsilon)[0][0]
+        if self._lower_at(likely, epsilon, _FINE) > delta:
+            return self._witness(likely)
+        return super().seen_at(epsilon, delta)
 
     def near(self, delta: float, *, often: bool = False) -> FiniteDivergence:
         return replace(self, level=delta, sliced=self.sliced and not (often and len(self.places) > _SOME))
@@ -262,7 +279,16 @@ class FiniteDivergence(ReportCurve):
         likely, seen = estimated
         return tuple(dict.fromkeys([*(place for place, _ in (*likely, *seen)), *self.places]))
 
-    def _upper_at(self, place: Place, epsilon: float, smoothing: float) -> float:
+    @cached_property
+    def _typical(self) -> tuple[Floats, Floats]:
+        """The mean of N in place of `counts`, and its `weights`: for comparison, not for bounds."""
+        chances = self.weights * self.counts
+        mean = float(chances @ self.counts) / max(float(chances.sum()), 1e-300)
+        return np.array([mean]), np.array([float(chances.sum()) / max(mean, 1.0)])
+
+    def _upper_at(
+        self, place: Place, epsilon: float, smoothing: float, numbers: tuple[Floats, Floats] | None = None
+    ) -> float:
         law, most = self.laws[place[0]], self._local([place], epsilon)[0]
         a, b = law.pairs[place[1]]
         gain, size = gain_of(law.rows[a], law.rows[b], epsilon)
@@ -273,7 +299,7 @@ class FiniteDivergence(ReportCurve):
             return most
         certain = float(np.maximum(gain + 8 * EPS * size, 0.0)[~inside].sum()) * (1 + 4 * EPS * gain.size)
         scores = ReportScores.of(gain[inside], size[inside], mass[inside]).merged()
-        hidden = positive_part(scores, self.counts, self.weights, smoothing=smoothing)
+        hidden = positive_part(scores, *(numbers or (self.counts, self.weights)), smoothing=smoothing)
         return min(hidden + certain + self.missing, most)
 
     def _local(self, places: Places, epsilon: float) -> tuple[float, Place]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import cached_property
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -13,12 +14,13 @@ from hushuffle.curves.base import PrivacyCurve, ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import tilted_counts
 from hushuffle.curves.laws.blanket_bound import BlanketBound
+from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.local import local_divergence
 from hushuffle.curves.laws.symmetric_dummies import HeldAlike
 from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD, AllAtFirst, AllAtThird, all_alike, composition
 from hushuffle.curves.laws.tilted_counts import Compositions, SignedCounts
 from hushuffle.mechanisms.randomizers import Symmetric
-from hushuffle.model import Witness
+from hushuffle.model import Bound, Witness
 from hushuffle.model.citation import BLANKET, DARROCH
 from hushuffle.numerics.binomial import Floats
 
@@ -40,6 +42,8 @@ _SOME: Final = 48
 
 _TINY: Final = 5e-324
 """Smallest positive float: below the pure epsilon, delta is positive."""
+
+Table = TypeVar("Table", AllAtThird, HeldAlike)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,46 +182,62 @@ def _ends(parts: Sequence[tuple[Binary, Floats, int]], epsilon: float) -> list[t
 class Kary(ReportCurve):
     """Privacy curve of shuffled k-ary randomized response, k >= 3, with `dummies` uniform dummies.
 
-    `blanket` gives upper bounds; `signed`, `third`, `first` and `alike` give lower bounds from explicit datasets.
+    `blanket` gives upper bounds; `signed`, `third`, `first` and `alike` give lower bounds from explicit datasets. These
+    are computed at first use, without cells that hardly matter at delta = `level`, or with tables for many evaluations
+    (`often`). `general` is the curve of any finite randomizer: it needs no tables in large crowds.
     """
 
     law: Symmetric
     n: int
     dummies: int
-    blanket: BlanketBound
-    signed: SignedCounts
-    third: AllAtThird | None
-    first: AllAtFirst | None
-    alike: HeldAlike | None
+    general: FiniteDivergence | None = None
+    level: float | None = None
+    often: bool = False
     sources = (BLANKET,)
     proof = "privacy blanket summed exactly (upper bound), explicit neighbouring datasets (lower bound)"
 
-    @classmethod
-    def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> Kary:
-        truth, lie, theta = float(law.truth), float(law.lie), float(law.theta)
-        return cls(
-            law=law,
-            local_epsilon=local_epsilon,
-            n=n,
-            dummies=dummies,
-            blanket=BlanketBound.of(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies, theta=theta),
-            signed=SignedCounts(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies, theta=theta),
-            third=None if dummies else AllAtThird.of(n=n, truth=truth, lie=lie, theta=theta),
-            first=None if dummies else AllAtFirst.of(n=n, truth=truth, lie=lie, theta=theta),
-            alike=HeldAlike.of(law, n=n, dummies=dummies) if dummies else None,
-        )
+    @cached_property
+    def _chances(self) -> dict[str, float]:
+        return {"truth": float(self.law.truth), "lie": float(self.law.lie), "theta": float(self.law.theta)}
+
+    @cached_property
+    def blanket(self) -> BlanketBound:
+        whole = BlanketBound.of(k=self.law.k, n=self.n, dummies=self.dummies, **self._chances)
+        whole = whole if self.level is None else whole.without_traces(self.level)
+        return whole.tabulated() if self.often else whole
+
+    @cached_property
+    def signed(self) -> SignedCounts:
+        return SignedCounts(k=self.law.k, n=self.n, dummies=self.dummies, **self._chances)
+
+    @cached_property
+    def third(self) -> AllAtThird | None:
+        whole = None if self.dummies else AllAtThird.of(n=self.n, **self._chances)
+        return whole and self._without_traces(whole)
+
+    @cached_property
+    def first(self) -> AllAtFirst | None:
+        return None if self.dummies else AllAtFirst.of(n=self.n, **self._chances)
+
+    @cached_property
+    def alike(self) -> HeldAlike | None:
+        whole = HeldAlike.of(self.law, n=self.n, dummies=self.dummies) if self.dummies else None
+        return whole and self._without_traces(whole)
+
+    def _without_traces(self, table: Table) -> Table:
+        return table if self.level is None or self.often else table.without_traces(self.level)
+
+    def within(self, delta: float, tolerance: float, guess: float | None = None) -> Bound:
+        if self.general is None or self.general.sliced:
+            return super().within(delta, tolerance, guess)
+        return self.general.within(delta, tolerance, guess)
+
+    def near(self, delta: float, *, often: bool = False) -> Kary:
+        return replace(self, level=delta, often=often)
 
     def guess(self) -> float:
         spread = math.sqrt(2 * float(self.law.lie) * self.n + 2 * self.dummies / self.law.k + 1)
         return min(self.pure / 2, 8 * float(self.law.theta) / spread)
-
-    def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
-        blanket = self.blanket.without_traces(delta)
-        if often:
-            return replace(self, blanket=blanket.tabulated())
-        third = self.third and self.third.without_traces(delta)
-        alike = self.alike and self.alike.without_traces(delta)
-        return replace(self, blanket=blanket, third=third, alike=alike)
 
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:

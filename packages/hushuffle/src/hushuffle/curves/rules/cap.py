@@ -70,7 +70,7 @@ class Capped(PrivacyCurve):
         >>> from fractions import Fraction
         >>> law = Symmetric(k=3, truth=Fraction(2, 3), lie=Fraction(1, 6))
         >>> from hushuffle.curves.laws.symmetric import Kary
-        >>> kary = Kary.of(law=law, local_epsilon=math.log(4), n=5, dummies=3)
+        >>> kary = Kary(law=law, local_epsilon=math.log(4), n=5, dummies=3)
         >>> round(Capped(law=law, local_epsilon=math.log(4), n=5, dummies=3, uncapped=kary).pure, 4)
         1.2332
         """

@@ -46,6 +46,9 @@ class WorstCurve(PrivacyCurve):
     def epsilon(self, delta: float) -> Bound:
         return self._worst(lambda curve: curve.epsilon(delta))
 
+    def within(self, delta: float, tolerance: float, guess: float | None = None) -> Bound:
+        return self._worst(lambda curve: curve.within(delta, tolerance, guess))
+
     def delta(self, epsilon: float) -> Bound:
         return self._worst(lambda curve: curve.delta(epsilon))
 

@@ -216,7 +216,7 @@ def row_step(low: int, high: int) -> int:
 class CountRows:
     """Bin(n, p) grouped into rows `first[i]` to `last[i]` of probability `mass[i]` +- `doubt[i]`, shapes (rows,).
 
-    Counts in no row have probability at most e**-95 on each side.
+    Counts in no row have probability at most e**-95 on each side, if `of` is not given another limit.
     """
 
     first: Floats
@@ -225,13 +225,15 @@ class CountRows:
     doubt: Floats
 
     @classmethod
-    def of(cls, n: int, chance: float, *, step: int | None = None) -> CountRows:
-        """Return the rows of Bin(n, chance); `step` counts share a row (default: enough for a small number of rows).
+    def of(cls, n: int, chance: float, *, step: int | None = None, log_tail: float = LOG_TAIL) -> CountRows:
+        """Return the rows of Bin(n, chance), without tails of probability e**`log_tail`.
+
+        `step` counts share a row (default: enough for a small number of rows).
 
         >>> CountRows.of(2, 0.5).mass.round(12).tolist()
         [0.25, 0.5, 0.25]
         """
-        low, high = window(n, chance, LOG_TAIL)
+        low, high = window(n, chance, log_tail)
         width = row_step(low, high) if step is None else step
         first = np.arange(low, high + 1, width, dtype=np.float64)
         last = np.minimum(first + width - 1, high)

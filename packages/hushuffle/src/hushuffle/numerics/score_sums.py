@@ -45,6 +45,9 @@ NOISE: Final = 24 * EPS
 _BLOCK: Final = 16
 """Number of neighbouring nodes that are left out together."""
 
+_CELLS: Final = 1 << 16
+"""Number of powers of transforms that are computed together."""
+
 _SMALL: Final = 80.0
 """Nodes are left out if the modulus of the product of transforms is below e**-80 there."""
 
@@ -273,8 +276,8 @@ class ScoreTransform:
             slack=noise / (1 + excess) + 4 * EPS * abs(float(np.log1p(excess))),
         )
 
-    def power(self, count: float) -> tuple[Complex, Floats]:
-        """Return (e**`exponent`)**count and a bound on its error, shapes (J,)."""
+    def power(self, count: float | Floats) -> tuple[Complex, Floats]:
+        """Return (e**`exponent`)**count and a bound on its error, shapes (..., J) for counts of shape (..., 1)."""
         modulus = np.maximum(np.exp(self.exponent.real), self.doubt)
         # |x + e|**count - |x|**count <= count e (|x| + e)**(count - 1)
         logarithm = np.log(count * self.doubt) + (count - 1) * (np.log(modulus) + self.doubt / modulus)
@@ -328,19 +331,19 @@ def _smoothed(scores: ReportScores, counts: Floats, weights: Floats, smoothing: 
     nodes = nodes.thinned((scores, float(counts.min())))
     transform, kernel = ScoreTransform.of(scores, nodes), nodes.smooth() / nodes.line**2
     size, tail, share = np.abs(kernel), beyond(nodes, power=2), nodes.weights
+    logarithms = counts * (transform.log_mass + transform.slack)
+    if float(logarithms.max()) > 700:  # all scores are within rounding error: the bound is trivial
+        return math.inf
+    raised = np.zeros(counts.size)
+    for part in range(0, counts.size, rows := max(1, _CELLS // share.size)):
+        value, error = transform.power(counts[part : part + rows, None])
+        wrong = (error + 64 * EPS * np.abs(value)) @ (share * size)
+        terms = (value * (share * kernel)).real.sum(axis=1)
+        raised[part : part + rows] = np.maximum(terms + wrong * (1 + EPS * share.size) + tail, 0.0)
+    raised = np.exp(logarithms) * raised * (1 + 32 * EPS)
+    # If no score occurs, the sum is 0, but smoothing contributes E[Z]_+.
     nothing, touched = max(1 - float(scores.mass.sum()) - 1e-13, 0.0), nodes.tau / np.sqrt(2 * np.pi)
-    total = 0.0
-    for count, weight in zip(counts.tolist(), weights.tolist(), strict=True):
-        value, error = transform.power(count)
-        terms = share * (value * kernel).real
-        wrong = share @ (size * (error + 64 * EPS * np.abs(value))) + tail
-        logarithm = count * (transform.log_mass + transform.slack)
-        if logarithm > 700:  # all scores are within rounding error: the bound is trivial
-            return math.inf
-        raised = math.exp(logarithm) * max(float(terms.sum()) + float(wrong), 0.0) * (1 + 16 * EPS)
-        # If no score occurs, the sum is 0, but smoothing contributes E[Z]_+.
-        total += weight * max(raised - nothing**count * touched * (1 - 1e-12), 0.0)
-    return total
+    return float(weights @ np.maximum(raised - nothing**counts * touched * (1 - 1e-12), 0.0))
 
 
 def beyond(nodes: Nodes, *, power: int) -> float:

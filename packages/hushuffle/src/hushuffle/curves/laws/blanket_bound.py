@@ -41,18 +41,29 @@ class BlanketBound:
     table: FairTable | None = None
 
     @classmethod
-    def of(cls, *, k: int, n: int, truth: float, lie: float, dummies: int, theta: float | None = None) -> BlanketBound:
-        """Return the bound for n people and `dummies` uniform dummies.
+    def of(
+        cls,
+        *,
+        k: int,
+        n: int,
+        truth: float,
+        lie: float,
+        dummies: int,
+        theta: float | None = None,
+        log_tail: float = LOG_TAIL,
+    ) -> BlanketBound:
+        """Return the bound for n people and `dummies` uniform dummies; tails of e**`log_tail` are added in full.
 
         >>> bound = BlanketBound.of(k=3, n=1, truth=0.5, lie=0.25, dummies=0)
         >>> round(bound.upper(0.0), 12)
         0.25
         """
         extra = dummies + 1  # reports that are always in the blanket: the dummies and the target's report
-        nodes = _nodes(n - 1, k * lie, extra)
-        reach = [binomial.window(n - 1, 2 * lie, LOG_TAIL), binomial.window(extra, 2 / k, LOG_TAIL)]
+        nodes = _nodes(n - 1, k * lie, extra, log_tail)
+        reach = [binomial.window(n - 1, 2 * lie, log_tail), binomial.window(extra, 2 / k, log_tail)]
         step = row_step(reach[0][0] + reach[1][0], reach[0][1] + reach[1][1])
-        own, side = CountRows.of(n - 1, 2 * lie, step=step), CountRows.of(extra, 2 / k, step=step)
+        own = CountRows.of(n - 1, 2 * lie, step=step, log_tail=log_tail)
+        side = CountRows.of(extra, 2 / k, step=step, log_tail=log_tail)
         # The smallest S of a row gives the stochastically smallest N.
         hats = own.at_most[:, None] * _hats(nodes, own.first, n - 1, min((k - 2) * lie / (1 - 2 * lie), 1.0))
         rows = own.first.size
@@ -62,7 +73,7 @@ class BlanketBound:
         low = own.first[0] + side.first[0] + step * np.arange(mass.shape[0], dtype=np.float64)
         widest = own.last[0] - own.first[0] + side.last[0] - side.first[0]
         high = np.minimum(low + widest, n - 1 + extra)
-        keep = mass > 1e-80
+        keep = mass > 1e-20 * np.exp(log_tail)
         row, column = np.nonzero(keep)
         return cls(
             k=k,
@@ -72,7 +83,7 @@ class BlanketBound:
             high=high[row],
             total=nodes[column] + extra,
             mass=mass[keep] * (1 + 2 * binomial.margin(n + extra)),
-            outside=8 * float(np.exp(LOG_TAIL)) + float(mass[~keep].sum()),
+            outside=8 * float(np.exp(log_tail)) + float(mass[~keep].sum()),
         )
 
     def without_traces(self, delta: float) -> BlanketBound:
@@ -110,9 +121,9 @@ class BlanketBound:
         return min(result, local, 1.0)
 
 
-def _nodes(trials: int, chance: float, extra: int) -> Floats:
+def _nodes(trials: int, chance: float, extra: int, log_tail: float) -> Floats:
     """Increasing bin boundaries for M ~ Bin(trials, chance): narrow near the mean, wide in the tails."""
-    low, high = binomial.window(trials, chance, LOG_TAIL)
+    low, high = binomial.window(trials, chance, log_tail)
     mean, spread = trials * chance, np.sqrt(trials * chance * (1 - chance))
     fine = max(1.0, 0.004 * (mean + extra))
     position, nodes = float(low), [float(low)]

@@ -39,7 +39,7 @@ from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
-from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.binomial import EPS, Floats, beside_traces
 from hushuffle.numerics.score_sums import FAINT, ReportScores, positive_part
 from hushuffle.numerics.score_tests import OtherReports, advantage
 
@@ -205,7 +205,15 @@ class FiniteDivergence(ReportCurve):
         return super().seen_at(epsilon, delta)
 
     def near(self, delta: float, *, often: bool = False) -> FiniteDivergence:
-        return replace(self, level=delta, sliced=self.sliced and not (often and len(self.places) > _SOME))
+        likely = beside_traces(chances := self.weights * self.counts, 1e-9 * delta)
+        return replace(
+            self,
+            level=delta,
+            sliced=self.sliced and not (often and len(self.places) > _SOME),
+            counts=self.counts[likely],
+            weights=self.weights[likely],
+            missing=self.missing + float(chances[~likely].sum()) * (1 + 1e-9),
+        )
 
     def blanket(self, epsilon: float) -> float:
         """Return the upper bound on delta from the plain privacy blanket."""

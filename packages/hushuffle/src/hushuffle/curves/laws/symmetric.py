@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, TypeVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from hushuffle.curves.laws.tilted_counts import Compositions, SignedCounts
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Witness
 from hushuffle.model.citation import BLANKET, DARROCH
-from hushuffle.numerics.binomial import Floats
+from hushuffle.numerics.binomial import LOG_TAIL, Floats
 
 _EVERY: Final = 1600
 """Number of people up to which every composition is evaluated; beyond, the number of blocks of compositions."""
@@ -178,6 +178,13 @@ def _ends(parts: Sequence[tuple[Binary, Floats, int]], epsilon: float) -> list[t
     return list(zip(np.split(low, cuts), np.split(high, cuts), strict=True))
 
 
+@lru_cache(maxsize=16)
+def _blanket(law: Symmetric, n: int, dummies: int, log_tail: float) -> BlanketBound:
+    """Cached: the scale of the loss and the curve for many evaluations use the same table."""
+    chances = {"truth": float(law.truth), "lie": float(law.lie), "theta": float(law.theta)}
+    return BlanketBound.of(k=law.k, n=n, dummies=dummies, **chances, log_tail=log_tail)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kary(ReportCurve):
     """Privacy curve of shuffled k-ary randomized response, k >= 3, with `dummies` uniform dummies.
@@ -200,9 +207,14 @@ class Kary(ReportCurve):
     def _chances(self) -> dict[str, float]:
         return {"truth": float(self.law.truth), "lie": float(self.law.lie), "theta": float(self.law.theta)}
 
+    @property
+    def _log_tail(self) -> float:
+        """Logarithm of the probability of a tail that is left out; it changes bounds on `level` by less than 1e-9."""
+        return LOG_TAIL if self.level is None or self.often else max(math.log(self.level / self.law.k) - 25, -600.0)
+
     @cached_property
     def blanket(self) -> BlanketBound:
-        whole = BlanketBound.of(k=self.law.k, n=self.n, dummies=self.dummies, **self._chances)
+        whole = _blanket(self.law, self.n, self.dummies, self._log_tail)
         whole = whole if self.level is None else whole.without_traces(self.level)
         return whole.tabulated() if self.often else whole
 
@@ -212,12 +224,12 @@ class Kary(ReportCurve):
 
     @cached_property
     def third(self) -> AllAtThird | None:
-        whole = None if self.dummies else AllAtThird.of(n=self.n, **self._chances)
+        whole = None if self.dummies else AllAtThird.of(n=self.n, **self._chances, log_tail=self._log_tail)
         return whole and self._without_traces(whole)
 
     @cached_property
     def first(self) -> AllAtFirst | None:
-        return None if self.dummies else AllAtFirst.of(n=self.n, **self._chances)
+        return None if self.dummies else AllAtFirst.of(n=self.n, **self._chances, log_tail=self._log_tail)
 
     @cached_property
     def alike(self) -> HeldAlike | None:

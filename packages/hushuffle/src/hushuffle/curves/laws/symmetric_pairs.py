@@ -37,7 +37,7 @@ from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS, CountRows, Floats, beside_traces, fair_signs, positive_mean
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats, beside_traces, fair_signs, positive_mean
 
 AT_THIRD: Final = "all others at a third value"
 AT_FIRST: Final = "all others at the target's value"
@@ -81,7 +81,9 @@ class AllAtThird:
     bias: Floats
 
     @classmethod
-    def of(cls, *, n: int, truth: float, lie: float, theta: float | None = None) -> AllAtThird:
+    def of(
+        cls, *, n: int, truth: float, lie: float, theta: float | None = None, log_tail: float = LOG_TAIL
+    ) -> AllAtThird:
         """Tabulates the joint distribution of S and C for n people.
 
         >>> round(AllAtThird.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
@@ -89,11 +91,11 @@ class AllAtThird:
         """
         gap = truth - lie if theta is None else theta
         rise, fall = gap / lie, gap / truth
-        rows = CountRows.of(n, 2 * lie)
+        rows = CountRows.of(n, 2 * lie, log_tail=log_tail)
         mass, mean = _bins(n - rows.last, min(truth / (1 - 2 * lie), 1.0), _cuts(n, truth, lie))
         weight = rows.at_least[:, None] * mass
         bias = rise / 2 * rows.last[:, None] + n - mean * fall
-        keep = weight > _TRACE
+        keep = weight > min(_TRACE, math.exp(log_tail))
         signs = np.broadcast_to(rows.first[:, None], weight.shape)
         return cls(n=n, truth=truth, lie=lie, rise=rise, signs=signs[keep], weight=weight[keep], bias=bias[keep])
 
@@ -136,14 +138,16 @@ class AllAtFirst:
     rows: CountRows
 
     @classmethod
-    def of(cls, *, n: int, truth: float, lie: float, theta: float | None = None) -> AllAtFirst:
+    def of(
+        cls, *, n: int, truth: float, lie: float, theta: float | None = None, log_tail: float = LOG_TAIL
+    ) -> AllAtFirst:
         """Tabulates the distribution of B for n people.
 
         >>> round(AllAtFirst.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
         0.25
         """
         gap = truth - lie if theta is None else theta
-        return cls(n=n, truth=truth, lie=lie, theta=gap, rows=CountRows.of(n, lie))
+        return cls(n=n, truth=truth, lie=lie, theta=gap, rows=CountRows.of(n, lie, log_tail=log_tail))
 
     def lower(self, epsilon: float) -> float:
         """Lower bound on delta, the larger one over the two orders of the datasets."""

@@ -10,8 +10,8 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import scipy  # loads `scipy.spatial` when it is needed
 from scipy.sparse import coo_array, csr_array
-from scipy.spatial import cKDTree
 
 from hushuffle import _checks
 from hushuffle.model.groups import Groups, Integers
@@ -88,7 +88,7 @@ def radius_groups(coordinates: npt.ArrayLike, radius: npt.ArrayLike, *, metric: 
     if len(places) == len(where):  # nobody shares a place: keep the people's own order
         places, which = rows, np.arange(len(where))
     spots = places[:, : where.shape[1]]
-    tree = cKDTree(spots)
+    tree = scipy.spatial.cKDTree(spots)
     if reach.ndim == 0:
         pairs = tree.query_pairs(float(reach), output_type="ndarray").astype(np.int64)
         here, there = np.concatenate([pairs, pairs[:, ::-1]]).T
@@ -116,7 +116,7 @@ def nearest_groups(coordinates: npt.ArrayLike, size: int, *, metric: Metric = "e
     where = _located(coordinates, metric)
     n = len(where)
     size = _checks.integer("size", size, low=1, high=n)
-    _, nearest = cKDTree(where).query(where, k=[*range(1, size + 1)])
+    _, nearest = scipy.spatial.cKDTree(where).query(where, k=[*range(1, size + 1)])
     members = np.asarray(nearest, dtype=np.int64)
     people = np.arange(n)
     crowded = ~np.any(members == people[:, np.newaxis], axis=1)  # enough others at the very same place
@@ -196,7 +196,7 @@ def _reach(radius: npt.ArrayLike, metric: Metric) -> Floats:
     return reach
 
 
-def _each_within(tree: cKDTree, spots: Floats, reach: Floats) -> tuple[Integers, Integers]:
+def _each_within(tree: scipy.spatial.cKDTree, spots: Floats, reach: Floats) -> tuple[Integers, Integers]:
     """Return pairs (place, place within its own radius)."""
     members = tree.query_ball_point(spots, reach)
     sizes = np.array([len(row) for row in members], dtype=np.int64)

@@ -20,6 +20,7 @@ assert SPEC is not None
 assert SPEC.loader is not None
 support: Final = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(support)
+pytestmark = pytest.mark.usefixtures("few_points")
 PAGE: Final = support.PAGE.read_text(encoding="utf-8")
 VERBS: Final = ("assess", "verify", "calibrate", "minimum-batch", "compare", "explore", "audit", "collect", "estimate")
 ANSWERED: Final = (Exit.DONE, Exit.MISSED)

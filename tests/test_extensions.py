@@ -32,7 +32,7 @@ own = own_package:own
 """
 SURVEY = """
 [population]
-n = 1000
+n = 50
 k = 4
 [randomizer]
 kind = "own-response"

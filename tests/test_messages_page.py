@@ -37,7 +37,7 @@ def cells(n: int, k: int, name: str) -> list[str]:
 
 
 def test_sums_are_what_the_benchmark_prints() -> None:
-    rows = [messages.one_number(10**4), *(messages.split_number(n) for n in (10**4, 10**6))]
+    rows = [messages.one_number(10**4), messages.split_number(10**4)]
     assert all(row in SUMS for row in rows)
     assert all(float(row.split("|")[3]) < 1.1 for row in SUMS if "split" in row)
     assert all(float(row.split("|")[3]) > 2 for row in SUMS if "noisy" in row)

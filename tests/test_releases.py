@@ -99,11 +99,11 @@ def test_messages_of_people_thinning_and_dummies_of_each_value(kind: str) -> Non
     assert truth(twin.Release((group,), (dummies,), keep)) == expected
 
 
-def test_slices_are_above_the_truth_in_five_hundred_releases() -> None:
+def test_slices_are_above_the_truth_in_two_hundred_releases() -> None:
     """Random channels, n <= 5; slices that take all they may, or half of it."""
     rng = np.random.default_rng(16)
     better = 0
-    for _ in range(520):
+    for _ in range(200):
         k, outputs, n = (int(rng.integers(low, high)) for low, high in ((2, 4), (2, 4), (3, 6)))
         weights = rng.integers(5, 30, size=(k, outputs))
         if rng.random() < 0.2:  # a report that a value never gives
@@ -124,7 +124,7 @@ def test_slices_are_above_the_truth_in_five_hundred_releases() -> None:
         upper = slices.upper(pool, places, math.log(growth), level)
         assert float(true) <= upper + 1e-13
         better += upper < 0.95 * float(alone)
-    assert better > 150
+    assert better > 55
 
 
 def test_what_helpers_tell_is_subtracted() -> None:

@@ -14,7 +14,6 @@ from hushuffle.model import Report, Utility
 from hushuffle.specification import load, parse
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-pytestmark = pytest.mark.usefixtures("few_points")
 
 
 def planned(people: str = "n = 3000, k = 50", randomizer: str = "epsilon = 1.0", shuffler: str = "uniform") -> Report:

@@ -19,8 +19,6 @@ from hushuffle.model import Bound, Finding, Report
 from hushuffle.report import terminal, to_json
 from hushuffle.specification import Specification, parse
 
-pytestmark = pytest.mark.usefixtures("few_points")
-
 
 def weekly(*, n: int = 1000, changes: int = 0, targets: str = "", kind: str = "randomized-response") -> Specification:
     return parse(f"""

@@ -333,7 +333,6 @@ def test_the_example() -> None:
     assert reach_study.describe(TWO).startswith("2 Bloom filters of 200 bits each")
 
 
-@pytest.mark.usefixtures("few_points")
 def test_a_refused_question_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_args: object, **_named: object) -> NoReturn:
         message = "No figure."

@@ -16,8 +16,6 @@ from hushuffle.assessment.trials import worst_error
 from hushuffle.report import html, terminal, to_json
 from hushuffle.specification import parse
 
-pytestmark = pytest.mark.usefixtures("few_points")
-
 
 def test_a_factor_above_a_thousand_is_words() -> None:
     """One page promised patients "at most a factor 1.468e+45"; a sum of 710 nats ended in OverflowError."""

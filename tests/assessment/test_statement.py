@@ -15,7 +15,6 @@ from hushuffle.model import Report, Statement, number
 from hushuffle.specification import parse
 from plain_protocols import Opaque
 
-pytestmark = pytest.mark.usefixtures("few_points")
 STATEMENT = """
 [statement]
 author = "Example Ltd."

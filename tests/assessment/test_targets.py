@@ -32,7 +32,6 @@ def words(report: Report) -> dict[str, str]:
     return {target.key: target.word for target in report.targets}
 
 
-pytestmark = pytest.mark.usefixtures("few_points")
 EVERY = (
     ", epsilon = 0.6, local_epsilon = 2.5, guessing = 0.6, reidentification = 0.01, people = 400, standard_error = 0.1"
 )

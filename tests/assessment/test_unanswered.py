@@ -20,8 +20,6 @@ from hushuffle.specification import parse
 from plain_protocols import Opaque
 from report.outline import outline
 
-pytestmark = pytest.mark.usefixtures("few_points")
-
 PEOPLE = 40
 
 

@@ -231,7 +231,6 @@ def test_every_target_counts_and_one_that_nobody_knows_is_not_met(
     assert capsys.readouterr().err == "".join(f"hushuffle: target not met: {line}\n" for line in lines)
 
 
-@pytest.mark.usefixtures("few_points")
 @pytest.mark.parametrize(
     ("population", "randomizer"),
     [

@@ -271,10 +271,10 @@ def test_figures_count_on_honest_people_only(p: float) -> None:
 
 def test_groups_with_different_noise_hide_among_messages_of_all_people() -> None:
     """Certain messages are a fixed number of dummies; uncertain ones, as many on average, hide nearly as much."""
-    groups = [(50, hs.RandomizedResponse(k=3, epsilon=1.0)), (50, hs.RandomizedResponse(k=3, epsilon=2.0))]
+    groups = [(20, hs.RandomizedResponse(k=3, epsilon=1.0)), (20, hs.RandomizedResponse(k=3, epsilon=2.0))]
     certain, fixed = (
         hs.dp.epsilon(hs.MixedProtocol(groups=groups, shuffler=shuffler), delta=1e-3)
-        for shuffler in (hs.BlanketMessages(p=1.0), hs.Scrambler(dummies=100))
+        for shuffler in (hs.BlanketMessages(p=1.0), hs.Scrambler(dummies=40))
     )
     assert certain == fixed
     # fixed.lower < uncertain epsilon < 1.1 fixed.upper, which two deltas show without a search for epsilon.

@@ -174,7 +174,7 @@ def test_sums_of_bits_of_few_people_are_enumerated(n: int) -> None:
 
 
 COLUMNS = """
-    population = { n = 60 }
+    population = { n = 20 }
     shuffler = { kind = "uniform" }
     targets = { delta = 1e-3 }
     [[columns]]
@@ -207,7 +207,7 @@ def test_all_columns_together_agree_and_no_altered_result_does() -> None:
     assert central(result) == (AGREES, "")
     written = result["specification"]
     for old, new in (("k = 3", "k = 4"), ("epsilon = 1.0", "epsilon = 2.0"), ("epsilon = 0.7", "epsilon = 0.9"),
-                     ("delta = 0.001", "delta = 0.0001"), ("n = 60", "n = 59"),
+                     ("delta = 0.001", "delta = 0.0001"), ("n = 20", "n = 19"),
                      ('"uniform"', '"none"'), ('name = "second"', 'name = "second"\n[[columns]]\nname = "third"'),
                      ("", "rounds = 2\n")):  # fmt: skip
         assert old in written, old
@@ -224,11 +224,11 @@ def test_no_altered_certificate_of_columns_agrees() -> None:
     changes: list[dict[str, Any]] = [
         {"further": []}, {"further": [other, other]}, {"version": 2}, {"version": 1}, {"further": [{}]},
         {"delta": given["delta"] / 2}, {"delta": given["delta"] * 2}, {"epsilon": [low, low]},
-        {"epsilon": [high * 1.01, 2 * high]}, {"epsilon": [0.0, low * 0.99]}, {"truth": "9/10"}, {"n": 61},
+        {"epsilon": [high * 1.01, 2 * high]}, {"epsilon": [0.0, low * 0.99]}, {"truth": "9/10"}, {"n": 21},
         {"further": [{**other, "truth": "9/10"}]}, {"further": [{**other, "n": 61}]},
-        {"further": [{**other, "steps": []}]}, {"further": [{**other, "target": [0, 1], "others": [59, 0]}]},
+        {"further": [{**other, "steps": []}]}, {"further": [{**other, "target": [0, 1], "others": [19, 0]}]},
         {"further": [{**other, "steps": [{**other["steps"][0], "release": {**release, "rounds": 2}}]}]},
-        {"further": [{**other, "steps": [{**other["steps"][0], "release": {**release, "groups": [[61, 0]]}}]}]},
+        {"further": [{**other, "steps": [{**other["steps"][0], "release": {**release, "groups": [[21, 0]]}}]}]},
     ]  # fmt: skip
     unchanged = {"target": other["target"], "others": list(other["others"])}
     for change in changes:
@@ -242,7 +242,7 @@ def test_no_altered_certificate_of_columns_agrees() -> None:
 
 
 SURVEY = """
-    population = { n = 40, k = 3 }
+    population = { n = 16, k = 3 }
     randomizer = { kind = "randomized-response", epsilon = 1.0 }
     shuffler = { kind = "uniform" }
     targets = { delta = 1e-3 }
@@ -299,8 +299,8 @@ def test_a_certificate_of_version_3_is_read_only_where_it_is_needed() -> None:
 def test_no_certificate_is_written_where_the_lower_bound_cannot_be_replayed() -> None:
     randomizer = hs.RandomizedResponse(k=2, epsilon=2.0)
     several = hs.Scrambler(dummies=hs.DummyLaw.binomial(trials=20, p=0.5))
-    uncertain = hs.Protocol(randomizer=randomizer, shuffler=several, n=100)
-    own = hs.Protocol(randomizer=randomizer, shuffler=hs.BlanketMessages(p=0.5), n=100)
+    uncertain = hs.Protocol(randomizer=randomizer, shuffler=several, n=20)
+    own = hs.Protocol(randomizer=randomizer, shuffler=hs.BlanketMessages(p=0.5), n=20)
     for protocol, again in (
         (uncertain, {"rounds": 2}),
         (uncertain, {"reports_per_person": 2}),
@@ -308,7 +308,7 @@ def test_no_certificate_is_written_where_the_lower_bound_cannot_be_replayed() ->
     ):
         with pytest.raises(UnsupportedProtocolError, match="among a random number of messages"):
             hs.dp.certificate(protocol, delta=1e-3, **again)
-    capped = hs.Protocol(randomizer=randomizer, shuffler=hs.Scrambler(dummies=0, cap=100), n=100)
+    capped = hs.Protocol(randomizer=randomizer, shuffler=hs.Scrambler(dummies=0, cap=20), n=20)
     with pytest.raises(UnsupportedProtocolError, match="under a cap"):
         hs.dp.certificate(capped, delta=1e-3, rounds=2)
 

@@ -46,7 +46,7 @@ def test_every_rule_holds_for_many_seeds(first: int) -> None:
 
 
 def test_a_seed_determines_the_run() -> None:
-    assert [Run(seed).digest for seed in range(4)] == [Run(seed).digest for seed in range(4)]
+    assert [Run(seed).digest for seed in range(2)] == [Run(seed).digest for seed in range(2)]
 
 
 def test_a_scrambler_whose_receivers_never_answer_has_no_work_left_after_the_task() -> None:

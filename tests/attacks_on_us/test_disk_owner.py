@@ -36,7 +36,7 @@ def fill(service: Service) -> asyncio.Event:
 
 def test_a_disk_that_is_full_at_the_deadline_loses_nothing_if_there_is_room_again(tmp_path: Path) -> None:
     async def run() -> None:
-        async with PhoneStage(tmp_path, PLAN.replace("collect = 16.0", "collect = 7.0")) as stage:
+        async with PhoneStage(tmp_path, PLAN) as stage:
             stage.out = io.StringIO()
             await stage.start_all()
             scrambler = stage.services["scrambler-1"]

@@ -123,7 +123,7 @@ def test_choose_compares_a_sum_with_noisy_reports(capsys: pytest.CaptureFixture[
     files = sorted(path.name for path in Path("new").glob("*.toml"))
     sums = [name for name in files if "sum-by-several-messages" in name]
     assert 0 < len(sums) < len(files)
-    for name in files:
+    for name in {files[-1], sums[-1]}:
         assert main(["compare", f"new/{files[0]}", f"new/{name}"]) == Exit.DONE
     capsys.readouterr()
     assert main(["choose", "sum.toml", "--most-messages", "1"]) == Exit.DONE

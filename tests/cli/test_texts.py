@@ -87,7 +87,8 @@ def words(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def now(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def now(tmp_path_factory: pytest.TempPathFactory, few_points: pytest.MonkeyPatch) -> dict[str, str]:
+    few_points.undo()
     folder = tmp_path_factory.mktemp("texts")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

@@ -254,7 +254,10 @@ def screened_cases(seed: int) -> tuple[Pooled, float]:
     return law, float(rng.choice([0.0, 0.01, 0.1, 0.6]))
 
 
-@pytest.mark.parametrize("seed", range(60))
+CASES = [*range(30), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(30, 60))]
+
+
+@pytest.mark.parametrize("seed", CASES)
 def test_a_fast_bound_on_all_pairs_changes_no_figure(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     law, epsilon = screened_cases(seed)
     if not law.usable():
@@ -265,7 +268,7 @@ def test_a_fast_bound_on_all_pairs_changes_no_figure(seed: int, monkeypatch: pyt
     assert fast == pytest.approx(every, rel=1e-12, abs=1e-300)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", CASES)
 def test_a_fast_bound_holds_for_each_pair_and_type(seed: int) -> None:
     """Its three parts, next to the distributions outside the pool; its sums, next to close bounds for each pair."""
     law, epsilon = screened_cases(seed)

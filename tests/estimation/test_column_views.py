@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -39,6 +40,12 @@ def simulated(made: hs.ColumnViews, rng: np.random.Generator, seed: int) -> hs.C
     return made.release(patterns, rng=hs.reproducible(seed))
 
 
+@cache
+def released(views: tuple[hs.ColumnView, ...]) -> list[Any]:
+    made, rng = design(*views), np.random.default_rng(1)
+    return [simulated(made, rng, seed) for seed in range(RUNS)]
+
+
 def union(publishers: tuple[int, ...]) -> float:
     mask = sum(1 << each for each in publishers)
     return float(GROUPS[np.arange(8) & mask != 0].sum())
@@ -62,9 +69,8 @@ QUESTIONS: list[tuple[Any, tuple[int, ...] | None, int]] = [
 def test_estimates_are_centred_and_their_errors_as_predicted(
     views: tuple[hs.ColumnView, ...], question: Any, publishers: tuple[int, ...] | None, truth: int
 ) -> None:
-    made, rng = design(*views), np.random.default_rng(1)
-    planned = planned_people(made, question, reach=union, publishers=publishers)
-    answers = [people(simulated(made, rng, seed), question, publishers=publishers) for seed in range(RUNS)]
+    planned = planned_people(design(*views), question, reach=union, publishers=publishers)
+    answers = [people(release, question, publishers=publishers) for release in released(views)]
     errors = np.array([answer.estimate - truth for answer in answers])
     assert planned.estimate == pytest.approx(truth)
     assert abs(errors.mean()) <= 4.5 * planned.standard_error / np.sqrt(RUNS)

@@ -101,6 +101,7 @@ def test_every_kind_and_every_command_has_a_cell() -> None:
     assert all(cell in kinds or cell.startswith("none: ") for cells in shown.values() for cell in cells.values())
 
 
+@pytest.mark.usefixtures("few_points")
 @pytest.mark.parametrize("kind", SOON)
 def test_the_program_answers_or_refuses_as_the_page_says(kind: str) -> None:
     check_kind(kind, SOON[kind])
@@ -113,5 +114,6 @@ def test_every_command_answers_or_refuses_for_every_kind(kind: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("all_points")
 def test_the_whole_page_is_what_the_library_answers() -> None:
     assert support.page() == PAGE, "run python docs/support.py"

@@ -49,7 +49,7 @@ def _central() -> list[str]:
 
 def _composed() -> list[str]:
     uniform = "hs.UniformShuffle()"
-    chosen = [_RESPONSES[0], _RESPONSES[1], _RESPONSES[4], *_OTHERS[1:2], *_OTHERS[5:8], _OTHERS[10]]
+    chosen = [_RESPONSES[0], _RESPONSES[1], _RESPONSES[4], *_OTHERS[1:2], _OTHERS[5], _OTHERS[7], _OTHERS[10]]
     asked = [f"hs.dp.compose([{_protocol(r, uniform, 30)}] * 3, delta=1e-5)" for r in chosen]
     asked += [f"hs.dp.compose_delta([{_protocol(r, uniform, 30)}] * 3, epsilon=1.0)" for r in chosen[:3]]
     both = f"[{_protocol(_RESPONSES[0], uniform, 100)}, {_protocol(_RESPONSES[4], uniform, 100)}]"

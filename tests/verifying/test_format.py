@@ -122,7 +122,14 @@ def test_the_script_writes_these_vectors() -> None:
     assert [[vector[key] for key in keys] for vector in now] == [[vector[key] for key in keys] for vector in VECTORS]
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=[vector["name"] for vector in VECTORS])
+LONG = {"rounds 25", "rounds: a lower bound that is too large", "reports of one person 27", "columns"}
+"""Vectors that take seconds; smaller certificates of these kinds are checked in `test_derivation` and `test_composed`."""
+
+
+@pytest.mark.parametrize("vector", [
+    pytest.param(vector, id=vector["name"], marks=pytest.mark.slow if vector["name"] in LONG else ())
+    for vector in VECTORS
+])  # fmt: skip
 def test_the_checker_in_python_agrees(vector: dict[str, str]) -> None:
     try:
         rows = list(check_document(read(vector["text"])))

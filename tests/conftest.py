@@ -47,7 +47,7 @@ def interruptions() -> None:
 
 @pytest.fixture(scope="session")
 def memories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Give folders that nobody else has; one `mktemp` each would list all others every time."""
+    """Give paths of folders that nobody else has; few tests create theirs, so that few folders must be removed."""
     base = tmp_path_factory.mktemp("states")
     return (base / str(number) for number in itertools.count())
 
@@ -55,9 +55,7 @@ def memories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def memory_of_keys(memories: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every test a memory of its own."""
-    folder = next(memories)
-    folder.mkdir()
-    monkeypatch.setenv("HUSHUFFLE_STATE", str(folder))
+    monkeypatch.setenv("HUSHUFFLE_STATE", str(next(memories)))
 
 
 ROOMS_WITH_FEW_POINTS: Final = {"answers", "assessment", "attacks_on_us", "cli", "collection", "specification"}

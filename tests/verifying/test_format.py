@@ -123,7 +123,7 @@ def test_the_script_writes_these_vectors() -> None:
 
 
 LONG = {"rounds 25", "rounds: a lower bound that is too large", "reports of one person 27", "columns"}
-"""Vectors that take seconds; smaller certificates of these kinds are checked in `test_derivation` and `test_composed`."""
+"""Vectors that take seconds; `test_derivation` and `test_composed` check smaller certificates of these kinds."""
 
 
 @pytest.mark.parametrize("vector", [

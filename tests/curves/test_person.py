@@ -82,9 +82,9 @@ def random_rows(values: int, outputs: int, rng: np.random.Generator) -> list[lis
 
 
 def test_replacing_one_report_after_the_other_bounds_all_of_them() -> None:
-    """In rationals, over 200 random matrices; the bound is attained in some of them."""
+    """In rationals, over 210 random matrices; the bound is attained in some of them."""
     rng, tightest = np.random.default_rng(14), math.inf
-    for _ in range(200):
+    for _ in range(210):
         n, values, outputs = (int(rng.integers(2, most)) for most in (5, 4, 4))
         reports, growth = int(rng.integers(2, min(n, 3) + 1)), Fraction(int(rng.integers(4, 12)), 4)
         rows = random_rows(values, outputs, rng)

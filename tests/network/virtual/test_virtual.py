@@ -20,7 +20,7 @@ from network.virtual.faults import Run, Wrong
 from network.virtual.scene import SCENES, scene
 from network.virtual.world import Disk, Links, World
 
-SEEDS: Final = 30
+SEEDS: Final = 20
 MOST: Final = 200
 """Number of seeds among which each wrong version must break a rule."""
 

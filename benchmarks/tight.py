@@ -112,8 +112,8 @@ TAIL = """
 - **Crowds.** If all values have about ln(1/δ) + 6 reports in common, the upper bound is within a few per cent for any
   finite randomizer ([pools in sequence](../theory/pool.md)). With twice as many it is within a few per mille.
 - **Local hashing** with g = 3 has a width of 2 %, because its bound on collisions of three values is not attained.
-- **Rare reports** (many filters with small p, or few people and many values). The adversary of the upper bound knows
-  from which value each other report comes. The lower bound uses one dataset. [Crowds](../theory/crowds.md) has the gap.
+- **Rare reports** (many filters with small p, or few people and many values). The target of the upper bound hides only
+  among reports that resemble one bit pattern, or in a pool ([proofs](../theory/crowds.md)).
 - **As many dummies as people.** The adversary of the upper bound knows which reports are dummies
   ([proof](../theory/pool.md)). For randomized response a separate sum avoids this.
 """

@@ -9,7 +9,7 @@ Lower bound. All other columns have one bit pattern. Without a pool, E[sum of n 
 With dummies the datasets of the module `finite_blanket` are used.
 
 Source: docs/theory/pool.md, Theorem 1 and Corollary 3; docs/theory/randomizers.md, Theorem 17; in small crowds
-docs/theory/crowds.md, Theorem 1.
+docs/theory/crowds.md, Theorems 1 and 3.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hushuffle.curves.base import ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.flipped_faces import FacePools
+from hushuffle.curves.laws.flipped_likeness import LikenessBlankets
 from hushuffle.curves.laws.flipped_pairs import CommonPool, OneLogo, PairFamily, dummies_kind
 from hushuffle.curves.laws.kinds import Kinds
 from hushuffle.curves.laws.mixed_sums import MixedSums
@@ -49,6 +50,12 @@ _QUICK: Final = 8
 
 ROOMY: Final = 50.0
 """Expected number of columns in the largest pool below which bounds of `flipped_faces` are evaluated as well."""
+
+SCARCE: Final = 7.0
+"""Expected number of columns in the pool of all reports below which `flipped_likeness` is evaluated as well."""
+
+LEVEL: Final = 1e-6
+"""Delta for which `flipped_likeness` chooses thresholds if no delta is given."""
 
 _COARSE: Final = 0.02
 """Smoothing, in standard deviations of the sum, for the ranking of column types."""
@@ -79,6 +86,7 @@ class FlippedColumns(ReportCurve):
     distances: tuple[int, ...] = ()
     trials: tuple[OneLogo, ...] = ()
     faces: dict[float | None, FacePools] = field(default_factory=dict)
+    likeness: dict[float, LikenessBlankets] = field(default_factory=dict)
     sources = (BLANKET,)
     proof = "pool of common reports, moduli of characteristic functions (upper bound), all others alike (lower bound)"
 
@@ -121,7 +129,14 @@ class FlippedColumns(ReportCurve):
         value = self._trials[0].family.local(epsilon) if reports * largest < 1 else self._best(epsilon)
         if self.width > _QUICK:
             return value
-        if (self.n - 1) * MOST * largest < ROOMY:  # this bound reveals all dummies
+        pool = (self.n - 1) * largest  # the bounds for small crowds reveal all dummies
+        if 0 < pool < SCARCE:
+            level = self.level or LEVEL
+            blankets = LikenessBlankets(width=self.width, flip=self.flip, people=self.n - 1, level=level)
+            value = min(value, self.likeness.setdefault(level, blankets).upper(epsilon, self.distances))
+            if self.level is not None and value <= self.level:
+                return value
+        if MOST * pool < ROOMY:
             faces = FacePools(width=self.width, flip=self.flip, people=self.n - 1, level=self.level)
             value = min(value, self.faces.setdefault(self.level, faces).upper(epsilon, self.distances))
         affordable = self.dummies or reports <= _SMALL or wanted(value, reports - 1, SPARE / 2) > MOST * largest

@@ -7,6 +7,7 @@ from hushuffle.plans.cluster import MOST_SCRAMBLERS, Cluster, Traffic, TrafficNu
 from hushuffle.plans.drawing import Drawing, describe, layout, svg
 from hushuffle.plans.plan import Costs, Data, Edge, Plan, Release, cluster_costs, plan_costs, sources_needed, use_chance
 from hushuffle.plans.result_noise import ResultNoise
+from hushuffle.plans.stages import Stage, staged
 
 __all__ = [
     "MOST_SCRAMBLERS",
@@ -22,6 +23,7 @@ __all__ = [
     "Plan",
     "Release",
     "ResultNoise",
+    "Stage",
     "Traffic",
     "TrafficNumbers",
     "aggregate",
@@ -34,6 +36,7 @@ __all__ = [
     "messages",
     "plan_costs",
     "sources_needed",
+    "staged",
     "svg",
     "use_chance",
 ]

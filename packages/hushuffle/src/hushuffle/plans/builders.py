@@ -8,8 +8,9 @@ from hushuffle import _checks
 from hushuffle.plans.aggregates import GroupingQuery
 from hushuffle.plans.centroids import CentroidNoise
 from hushuffle.plans.cluster import Cluster, Traffic, TrafficNumbers
-from hushuffle.plans.plan import Carries, Data, Edge, Plan, Release, use_chance
+from hushuffle.plans.plan import Carries, Data, Plan, Release
 from hushuffle.plans.result_noise import MOST_PEOPLE, ResultNoise, share_of_set
+from hushuffle.plans.stages import Stage, staged
 
 PerPerson = Literal["all", "one"]
 Variant = Literal["private-centroids", "public-centroids", "hidden"]
@@ -70,32 +71,32 @@ def aggregate(
     """
     if per_person not in get_args(PerPerson):
         _checks.reject("per_person", "all or one", per_person)
-    sets, c = query.grouping_sets, query.partitions
+    sets = query.grouping_sets
     low = 1 if per_person == "all" else len(sets)
     count = _checks.integer("people", people, low=low, high=None if epsilon is None else MOST_PEOPLE)
     names = [f"people grouped by {one.name}" if per_person == "one" else "people" for one in sets]
     sizes = parts(count, len(sets)) if per_person == "one" else [count] * len(sets)
-    hidden, clusters, edges, releases = Traffic(**traffic), [], [], []
     share = None if epsilon is None else share_of_set(query, epsilon, everybody=per_person == "all")
     if share is not None:
         ResultNoise(query=query, epsilon=share)
-    for grouping, data, size in zip(sets, names, sizes, strict=True):
-        own = hidden.cluster(f"send by {grouping.name}", sources=size, targets=c, reads=(data,))
-        compute = Cluster(name=f"compute by {grouping.name}", sources=c, targets=1)
-        clusters += [own, compute]
-        if share is not None:
-            assert own.sampling is not None
-            if not use_chance(own.sampling, only_honest=True):
-                hint = "If a plan adds noise to results, each message to a randomly drawn target is an empty dummy."
-                _checks.reject("sigma", "smaller, so that some messages carry data", hidden.sigma, hint)
-            releases.append(Release(name=f"results by {grouping.name}", start=compute.name, epsilon=share, exact=True))
-        edges += [Edge(start=own.name, end=compute.name), Edge(start=compute.name, end="result")]
-    return Plan(
-        name=f"Aggregate over {len(sets)} grouping set{'s' if len(sets) > 1 else ''}",
-        data=tuple(Data(name=name, items=size) for name, size in dict(zip(names, sizes, strict=True)).items()),
-        clusters=(*clusters, Cluster(name="result", sources=1, targets=1, messages=0)),
-        edges=tuple(edges),
-        releases=tuple(releases),
+    stages = [
+        Stage(
+            sends=(f"send by {grouping.name}",),
+            nodes=(nodes := f"compute by {grouping.name}"),
+            targets=query.partitions,
+            reads=((data,),),
+            columns=(frozenset(grouping.columns),),
+            release=None
+            if share is None
+            else Release(name=f"results by {grouping.name}", start=nodes, epsilon=share, exact=True),
+        )
+        for grouping, data in zip(sets, names, strict=True)
+    ]
+    return staged(
+        f"Aggregate over {len(sets)} grouping set{'s' if len(sets) > 1 else ''}",
+        data=[Data(name=name, items=size) for name, size in dict(zip(names, sizes, strict=True)).items()],
+        stages=stages,
+        traffic=Traffic(**traffic),
         assumptions=(CHOSEN_BLINDLY,) if per_person == "one" else (),
     )
 
@@ -148,24 +149,20 @@ def k_means(
         _checks.reject("noise", "set if and only if centroids are private", noise)
     k, rounds = _checks.integer("centroids", centroids, low=2), _checks.integer("iterations", iterations, low=1)
     shown: dict[Variant, Carries] = {"private-centroids": "released", "public-centroids": "assumed public"}
-    hidden, clusters, edges, releases = Traffic(**traffic), [], [], []
-    for number in range(1, rounds + 1):
-        send = hidden.cluster(f"assign {number}", sources=people, targets=k, reads=("people",))
-        # Every scrambler receives the new centroids and forwards them to its sources; without scramblers, every source.
-        back = people + k * send.scramblers if send.scramblers else k * people
-        update = Cluster(name=f"update {number}", sources=k, targets=people, messages=back if number < rounds else None)
-        clusters += [send, update]
-        edges.append(Edge(start=send.name, end=update.name))
-        if number < rounds:
-            edges.append(Edge(start=update.name, end=f"assign {number + 1}", carries=shown.get(variant, "hidden")))
-        if noise is not None:
-            releases.append(noise.release(name=f"centroids {number}", start=update.name))
-    edges.append(Edge(start=f"update {rounds}", end="result"))
-    return Plan(
-        name=f"k-means, {k} centroids, {rounds} iteration{'s' if rounds > 1 else ''}, {variant.replace('-', ' ')}",
+    stage = Stage(
+        sends=("assign",),
+        nodes="update",
+        targets=k,
+        reads=(("people",),) * rounds,
+        repeats=True,
+        steered=True,
+        carries=shown.get(variant, "hidden"),
+        release=None if noise is None else noise.release(name="centroids", start="update"),
+    )
+    return staged(
+        f"k-means, {k} centroids, {rounds} iteration{'s' if rounds > 1 else ''}, {variant.replace('-', ' ')}",
         data=(Data(name="people", items=people),),
-        clusters=(*clusters, Cluster(name="result", sources=1, targets=1, messages=0)),
-        edges=tuple(edges),
-        releases=tuple(releases),
+        stages=(stage,),
+        traffic=Traffic(**traffic),
         assumptions=(CENTROIDS_PUBLIC,) if variant == "public-centroids" else (),
     )

@@ -130,12 +130,18 @@ def means(sums: Floats, counts: Floats, previous: Points) -> Floats:
 
 
 def noisy_means(
-    sums: Floats, counts: Floats, previous: Points, *, noise: CentroidNoise, rng: Randomness | None = None
+    sums: Floats,
+    counts: Floats,
+    previous: Points,
+    *,
+    noise: CentroidNoise,
+    pooled: bool = False,
+    rng: Randomness | None = None,
 ) -> Floats:
     """Return the new centroids from noisy sums and numbers; a centroid with a noisy number below 1 does not move.
 
     `sums` and `counts` are of points that `noise` has clipped. The result depends only on the noisy values, the
-    radius and `previous`; its norm is at most the radius.
+    radius and `previous`; its norm is at most the radius. With `pooled` it is one mean of all nodes' noisy values.
 
     Source: docs/theory/traffic.md, Theorem 7.
 
@@ -150,6 +156,8 @@ def noisy_means(
     added = noise.draw(sums.size + counts.size, rng=source)
     rough = sums + added[: sums.size].reshape(sums.shape)
     numbers = counts + added[sums.size :] / noise.radius
+    if pooled:
+        rough, numbers = rough.sum(axis=0, keepdims=True), numbers.sum(keepdims=True)
     centroids = np.where(numbers[:, None] >= 1, rough / np.maximum(numbers, 1.0)[:, None], previous)
     return noise.shorten(centroids).astype(np.float64)
 

@@ -92,6 +92,8 @@ class Plan:
         edges: pairs of clusters; the targets of the first are the sources of the second.
         releases: public values with noise.
         assumptions: sentences under which the guarantee holds.
+        tied: names of clusters whose targets follow from the columns that decide those of another cluster. An item need
+            not be able to move its message there as well, so the lower bound of the guarantee omits these clusters.
 
     Raises:
         InvalidInputError: unknown or repeated names, a cycle, data of two sources that overlap, targets that are
@@ -116,9 +118,10 @@ class Plan:
     edges: tuple[Edge, ...] = ()
     releases: tuple[Release, ...] = ()
     assumptions: tuple[str, ...] = ()
+    tied: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for field in ("data", "clusters", "edges", "releases", "assumptions"):
+        for field in ("data", "clusters", "edges", "releases", "assumptions", "tied"):
             object.__setattr__(self, field, tuple(getattr(self, field)))
         for field in ("data", "clusters", "releases"):
             _distinct(field, [value.name for value in getattr(self, field)])
@@ -131,6 +134,8 @@ class Plan:
             self._check_edge(edge)
         for release in self.releases:
             self._known("the start of a release", release.start)
+        for name in self.tied:
+            self._known("a name in tied", name)
         _ = self.layers  # raises an error if there is a cycle
 
     def _known(self, what: str, name: str) -> Cluster:
@@ -213,7 +218,7 @@ class Plan:
         """
         upstream = set().union(*(self._reached(one.name) for one in self.data))
         fed = {edge.end for edge in self.edges if edge.start in upstream and edge.carries != "assumed public"}
-        return tuple(one for one in self.reachable(data) if data in one.reads and one.name not in fed)
+        return tuple(one for one in self.reachable(data) if data in one.reads and one.name not in fed | set(self.tied))
 
     def releases_reached(self, data: str) -> tuple[Release, ...]:
         """Return the releases that one item of `data` may change."""

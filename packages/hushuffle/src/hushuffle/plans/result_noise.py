@@ -100,9 +100,7 @@ class ResultNoise:
         steps = [1.0, *(math.ldexp(1.0, math.frexp(end)[1] - _BITS) for end in ends)]
         most = [1, *(round(end / step) for end, step in zip(ends, steps[1:], strict=True))]
         share = Fraction(self.epsilon) / len(steps)
-        rates = [math.floor(share / (2 * size) * _UNIT) for size in most]
-        if not all(rates):
-            _checks.reject("epsilon", "large enough that its noise can be drawn", self.epsilon)
+        rates = [noise_rate(share, 2 * size) for size in most]
         object.__setattr__(self, "_steps", tuple(zip(steps, rates, strict=True)))
 
     @property
@@ -138,6 +136,21 @@ class ResultNoise:
 
 def _sums(query: GroupingQuery) -> bool:
     return not {"sum", "avg"}.isdisjoint(query.functions)
+
+
+def noise_rate(epsilon: float | Fraction, change: int) -> int:
+    """Return the largest rate for `discrete_laplace` that hides integers which change by `change` in all.
+
+    Raises:
+        InvalidInputError: the noise of this epsilon (nats) is too large to be drawn.
+
+    >>> noise_rate(1.0, 4) == 2**60
+    True
+    """
+    rate = math.floor(Fraction(epsilon) / change * _UNIT)
+    if not rate:
+        _checks.reject("epsilon", "large enough that its noise can be drawn", float(epsilon))
+    return rate
 
 
 def discrete_laplace(rate: int, size: int, *, rng: Randomness) -> list[int]:

@@ -216,6 +216,33 @@ once. File names are relative to the specification. A key without a default is o
 `query.kind = "histogram"`. `data`, `generated`, `encoding`, `separator` and `missing` are as for an aggregate.
 
 <!-- keys query HistogramQuery -->
+
+## Operators
+
+`query.kind = "operators"`. `data`, `generated`, `encoding`, `separator` and `missing` are as for an aggregate.
+Each `[[query.operators]]` has one of five kinds, each with a `name`, and uses the results of earlier ones.
+
+<!-- keys query OperatorQuery -->
+
+`kind = "select"` keeps the people who have one of the labels in each column. The messages of others are discarded.
+
+<!-- keys query.operators[] SelectOperator -->
+
+`kind = "group"`: each person sends one message to the node of its group.
+
+<!-- keys query.operators[] GroupOperator -->
+
+`kind = "join"`: each person sends one message for each side, to the node of its key, which pairs the rows of a key.
+
+<!-- keys query.operators[] JoinOperator -->
+
+`kind = "aggregate"`: the nodes of a group compute functions of their groups, the nodes of a join count pairs.
+
+<!-- keys query.operators[] AggregateOperator -->
+
+`kind = "iterate"`: federated averaging. In each round the nodes of a group average the updates of a linear model.
+
+<!-- keys query.operators[] IterateOperator -->
 """
 
 _PROGRAM = """# The program

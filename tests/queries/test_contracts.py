@@ -37,6 +37,32 @@ EXAMPLES: Final = {
         columns = { age = { low = 0, high = 9, intervals = 3 }, bmi = { low = 0, high = 8, intervals = 4 } }
         partitions = 5
     """,
+    "operators": """
+        columns = { age = 7, sex = 2 }
+        ranges = { income = [0, 200] }
+        [[query.operators]]
+        kind = "group"
+        name = "by age"
+        by = ["age"]
+        nodes = 2
+        [[query.operators]]
+        kind = "group"
+        name = "by age and sex"
+        by = ["age", "sex"]
+        nodes = 2
+        [[query.operators]]
+        kind = "aggregate"
+        name = "ages and sexes"
+        of = "by age and sex"
+        values = ["income"]
+        functions = ["count", "avg"]
+        [[query.operators]]
+        kind = "aggregate"
+        name = "ages"
+        of = "by age"
+        values = ["income"]
+        functions = ["count", "avg"]
+    """,
 }
 
 

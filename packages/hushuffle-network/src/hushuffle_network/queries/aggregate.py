@@ -220,7 +220,7 @@ class ReleaseNoise(Section):
 class AggregateQuery(Query):
     """Count, sum, average, minimum and maximum by grouping sets."""
 
-    tables: ClassVar[Mapping[str, type[Section]]] = {"generated": Generated, "noise": ReleaseNoise}
+    tables: ClassVar[Mapping[str, tuple[type[Section], ...]]] = {"generated": (Generated,), "noise": (ReleaseNoise,)}
     task_type: ClassVar[type[Task]] = Aggregate
 
     kind: Literal["aggregate"]

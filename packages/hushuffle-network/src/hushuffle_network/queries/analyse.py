@@ -275,7 +275,7 @@ def concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None = None
         yield Warned(key="no-one-may-be-missing", sentence=sentence, advice=advice)
     if not all(release.exact for release in plan.releases):
         sentence = (
-            "The noise on centroids consists of floating-point numbers, but epsilon was computed for real numbers."
+            "The Gaussian or Laplace noise is drawn in floating point, but epsilon was computed for real numbers."
         )
         advice = "The last bits of a release may reveal more. Only a discrete sampler prevents this."
         yield Warned(key="floating-point", sentence=sentence, advice=advice)

@@ -150,7 +150,7 @@ class Histogram(Task):
 class HistogramQuery(Query):
     """The number of people in each cell of a grid."""
 
-    tables: ClassVar[Mapping[str, type[Section]]] = {"generated": Generated}
+    tables: ClassVar[Mapping[str, tuple[type[Section], ...]]] = {"generated": (Generated,)}
     task_type: ClassVar[type[Task]] = Histogram
 
     kind: Literal["histogram"]

@@ -185,7 +185,7 @@ class GeneratedPoints(MadeUp):
 class KMeansQuery(Query):
     """K-means: in every iteration each person's point goes to the node of its nearest centroid."""
 
-    tables: ClassVar[Mapping[str, type[Section]]] = {"generated": GeneratedPoints, "noise": Noise}
+    tables: ClassVar[Mapping[str, tuple[type[Section], ...]]] = {"generated": (GeneratedPoints,), "noise": (Noise,)}
     task_type: ClassVar[type[Task]] = KMeans
 
     kind: Literal["k-means"]

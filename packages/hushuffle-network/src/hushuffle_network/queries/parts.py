@@ -84,6 +84,9 @@ def _flat(values: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, str
         name = f"{start}{key}"
         if isinstance(value, dict):
             yield from _flat(value, f"{name}.")
+        elif isinstance(value, list | tuple) and any(isinstance(entry, dict) for entry in value):
+            for place, entry in enumerate(value):
+                yield from _flat(entry, f"{name}[{place}].")
         else:
             yield name, _shown(value)
 

@@ -174,8 +174,8 @@ class Query(CsvKeys, ABC):
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["data", "generated"]}})
 
-    tables: ClassVar[Mapping[str, type[Section]]] = {}
-    """The tables inside this section, by name, for messages about misplaced keys."""
+    tables: ClassVar[Mapping[str, tuple[type[Section], ...]]] = {}
+    """The kinds of tables inside this section, by name, for messages about misplaced keys."""
     task_type: ClassVar[type[Task]]
 
     kind: str

@@ -19,10 +19,13 @@ from hushuffle.specification.wording import Vocabulary
 from hushuffle_network.queries.aggregate import AggregateQuery
 from hushuffle_network.queries.histogram import HistogramQuery
 from hushuffle_network.queries.k_means import KMeansQuery
+from hushuffle_network.queries.operator_query import OperatorQuery
 from hushuffle_network.queries.query import Query, table
 
-AnyQuery: TypeAlias = Annotated[AggregateQuery | KMeansQuery | HistogramQuery, Field(discriminator="kind")]
-QUERIES: Final[tuple[type[Query], ...]] = (AggregateQuery, KMeansQuery, HistogramQuery)
+AnyQuery: TypeAlias = Annotated[
+    AggregateQuery | KMeansQuery | HistogramQuery | OperatorQuery, Field(discriminator="kind")
+]
+QUERIES: Final[tuple[type[Query], ...]] = (AggregateQuery, KMeansQuery, HistogramQuery, OperatorQuery)
 """All types of queries, in the order in which messages list them."""
 _RESULT_PATIENCE: Final = 3
 """The result waits this many times `patience` after the deadline, which covers start-up and sending."""
@@ -199,7 +202,7 @@ def _words() -> Vocabulary:
     inner: dict[str, list[type[Section]]] = {}
     owners: dict[type[Section], list[str]] = {}
     for kind in QUERIES:
-        for name, section in kind.tables.items():
+        for name, section in ((name, one) for name, tables in kind.tables.items() for one in tables):
             inner.setdefault(f"query.{name}", []).append(section)
             owners.setdefault(section, []).extend(f'"{word}"' for word in _names(kind))
     sections: dict[str, tuple[type[Section], ...]] = {"": (PlanSpecification,), "query": QUERIES}

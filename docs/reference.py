@@ -219,7 +219,7 @@ once. File names are relative to the specification. A key without a default is o
 
 ## Operators
 
-`query.kind = "operators"`. `data`, `generated`, `encoding`, `separator` and `missing` are as for an aggregate.
+`query.kind = "graph"`. `data`, `generated`, `encoding`, `separator` and `missing` are as for an aggregate.
 Each `[[query.operators]]` has one of five kinds, each with a `name`, and uses the results of earlier ones.
 
 <!-- keys query OperatorQuery -->

@@ -37,7 +37,7 @@ EXAMPLES: Final = {
         columns = { age = { low = 0, high = 9, intervals = 3 }, bmi = { low = 0, high = 8, intervals = 4 } }
         partitions = 5
     """,
-    "operators": """
+    "graph": """
         columns = { age = 7, sex = 2 }
         ranges = { income = [0, 200] }
         [[query.operators]]

@@ -45,7 +45,7 @@ def iterate(rounds: int, per_person: int) -> dict[str, Any]:
 def plan_of(operators: Sequence[Any], people: int, sigma: Fraction, dummies: int | None) -> Plan:
     specification: dict[str, Any] = {
         "query": {
-            "kind": "operators",
+            "kind": "graph",
             "generated": {"people": people},
             "columns": COLUMNS,
             "ranges": {"v": [0, 1]},

@@ -42,7 +42,7 @@ def spec(*operators: dict[str, Any], people: int = 400, **traffic: Any) -> PlanS
         tomli_w.dumps(
             {
                 "query": {
-                    "kind": "operators",
+                    "kind": "graph",
                     "generated": {"people": people},
                     "columns": COLUMNS,
                     "ranges": RANGES,

@@ -58,7 +58,7 @@ class OperatorQuery(Query):
     }
     task_type: ClassVar[type[Task]] = AggregateTask
 
-    kind: Literal["operators"]
+    kind: Literal["graph"]
     generated: Generated | None = None
     """Synthetic records instead of data."""
     columns: dict[Name, GroupingColumn] = Field(default_factory=dict)

@@ -179,7 +179,7 @@ def _path(error: Mapping[str, Any], raw: Any) -> list[str | int]:
     here = raw
     last = len(error["loc"]) - 1
     for position, step in enumerate(error["loc"]):
-        inside = step in here if isinstance(here, dict) else isinstance(here, list) and isinstance(step, int)
+        inside = step in here if isinstance(here, dict) else isinstance(here, list) and step in range(len(here))
         if inside:
             here = here[step]
         elif position != last or error["type"] != "missing":

@@ -101,7 +101,8 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
     Relation: replace one data item. Epsilon composes all clusters and noisy releases that the item reaches, by their
     dominating pairs; it is the largest over the plan's sets of data. Explicit datasets attain the lower bound: one item
     moves its message in all of `plan.moved_together` at once, and all other items are equal. A query can have these
-    items if its columns may have any values; clusters in `plan.tied` are omitted. The guarantee requires `plan.assumptions`: show them together.
+    items if its columns may have any values; clusters in `plan.tied` are omitted. The guarantee requires
+    `plan.assumptions`: show them together.
 
     Args:
         plan: the plan.

@@ -69,7 +69,7 @@ def page() -> str:
 def _study(own: list[dict[str, Any]], firsts: set[tuple[str, str, str]]) -> list[str]:
     """Return the lines of one study; what its claims were tested on is said once if it is the same for all."""
     if not own:
-        return ["No claim of the paper: this goes beyond it."]
+        return ["No claim of the paper is tested here."]
     data = {claim["data"] for claim in own}
     shared = data.pop() if len(own) > 1 and len(data) == 1 else ""
     return [*([f"Data: {_escaped(shared)}", ""] if shared else []), *(_line(claim, shared, firsts) for claim in own)]

@@ -13,6 +13,7 @@ from hushuffle.model import Cell, HeatMap, Report, Series, Table, number
 from hushuffle.questions.bloom import transition as snr
 from hushuffle.questions.bloom.transition import BUFFLING
 from hushuffle_papers.base import Request, chart, claim, study, target
+from hushuffle_papers.diagram import LabelRelation, drawn
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,6 +34,38 @@ _SETTINGS: Final = (
     ),
     ("ratio", "squared shift of the mean over the variance; the paper writes standard deviation for the variance"),
 )
+
+
+@target("buffling/figure-1", "Organization of the package")
+def figure_1(_request: Request) -> Report:
+    parts = (
+        ("part I", "signal_to_noise_ratio", "questions.bloom.snr", "figures 2 to 4"),
+        ("part II", "privacy", "questions.bloom.evaluate_privacy_for_one_bloom_filter", "part-2"),
+        ("part III", "privacy", "questions.bloom.evaluate_privacy_for_bloom_filter, estimate_flip_prob", "part-3"),
+    )
+    return study(
+        "Organization of the package",
+        "Which part of the package uses which?",
+        "The figure has no numbers. Part I chooses the pair of datasets of part III, which generalizes part II.",
+        drawn(
+            "parts",
+            "Parts of the package",
+            "",
+            {"part I": (0.0, 0.0), "part II": (0.0, 1.0), "part III": (2.0, 0.5)},
+            (
+                LabelRelation("part I", "part III", "arrow", "worst pair"),
+                LabelRelation("part II", "part III", "arrow", "generalizes to"),
+            ),
+        ),
+        Table(
+            key="parts",
+            title="Parts",
+            caption="The modules of the paper's package, the functions here, and the studies that recompute them.",
+            columns=("part", "module", "here", "studies"),
+            rows=parts,
+        ),
+        citations=(BUFFLING,),
+    )
 
 
 @target(

@@ -1,4 +1,4 @@
-"""Several messages of the same person: the traffic paper's figures 8e, 8f (iterations) and 9 (grouping sets)."""
+"""Several messages of the same person: the traffic paper's figures 8e, 8f (iterations), 9 (grouping sets) and 4."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from hushuffle.model import Bound, Chart, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
-from hushuffle.plans import Plan, cluster_costs, k_means, plan_costs
+from hushuffle.plans import Plan, cluster_costs, k_means, messages, plan_costs
 from hushuffle.questions import traffic
+from hushuffle_papers import diagram
 from hushuffle_papers.base import Request, chart, claim, every, falling, flattening, study, target
+from hushuffle_papers.diagram import LabelRelation
 from hushuffle_papers.ladjel2021.tradeoffs import LOAD_OF_A_NODE, OWN_SETTINGS, USED, ClusterSetting, grouped
 from hushuffle_papers.ladjel2021.traffic import DELTA, TARGETS_OF, as_printed, drawn, printed_form
 
@@ -211,4 +213,46 @@ def grouping_study(
             ("tuples used by each set", f"{used:,}"),
         ),
         citations=(LADJEL.at("Figure 9"), LADJEL.at("Theorem 1, corrected")),
+    )
+
+
+@target("ladjel2021/figure-4", "A cluster of six sources and two targets, without and with two scramblers")
+def scramblers(_request: Request) -> Report:
+    sources, targets, batch, sigma = 6, 2, 3, 0.2
+    plain = messages("without", sources=sources, targets=targets, sigma=sigma, reads=("people",))
+    mixed = messages("with", sources=sources, targets=targets, sigma=sigma, reads=("people",), batch=batch, min_batch=3)
+    costs = [cluster_costs(cluster) for cluster in (plain, mixed)]
+    views = targets**sources, (batch + 1) ** (sources // batch)
+    figures = (
+        traffic.sampling_epsilon(targets, sigma),
+        traffic.scrambler_epsilon(targets, batch, sigma, 0, delta=0.01),
+    )
+    people = {f"s{number}": (0.0, 0.6 * number) for number in range(1, sources + 1)}
+    goals = {f"t{number}": (2.2, 1.4 * number) for number in range(1, targets + 1)}
+    between = {f"scrambler {number}": (1.1, 1.4 * number) for number in (1, 2)}
+    direct = [LabelRelation(person, goal, "arrow") for person in people for goal in goals]
+    inwards = [LabelRelation(person, f"scrambler {place // batch + 1}", "arrow") for place, person in enumerate(people)]
+    outwards = [LabelRelation(each, goal, "arrow") for each in between for goal in goals]
+    return study(
+        "A cluster of six sources and two targets, without and with two scramblers",
+        "What does an observer see of a cluster?",
+        f"Without scramblers an observer sees the target of each of {sources} messages, {views[0]} different views. "
+        f"With two scramblers of {batch} sources it sees the number from each to each target, {views[1]} views.",
+        diagram.drawn("without", "Without scramblers", "Possible messages.", people | goals, direct),
+        diagram.drawn(
+            "with", "With two scramblers", "Possible messages.", people | between | goals, inwards + outwards
+        ),
+        Table(
+            key="costs",
+            title="Views, messages and channels",
+            caption=f"With sigma = {sigma:g}, without dummies. Epsilon: delta = 0 without scramblers, 0.01 with them.",
+            columns=("cluster", "views", "messages", "channels", "epsilon"),
+            rows=tuple(
+                (name, count, cost.messages, cost.channels, figure)
+                for name, count, cost, figure in zip(
+                    ("without scramblers", "with two scramblers"), views, costs, figures, strict=True
+                )
+            ),
+        ),
+        citations=(LADJEL.at("Figure 4"),),
     )

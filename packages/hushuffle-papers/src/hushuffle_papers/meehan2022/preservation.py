@@ -15,6 +15,7 @@ from hushuffle.model.groups import Groups
 from hushuffle.questions.order.preservation import preserved_share
 from hushuffle.randomness import reproducible
 from hushuffle_papers.base import Request, chart, claim, study, target
+from hushuffle_papers.diagram import LabelRelation, drawn
 
 DELTA: Final = 0.01
 ALPHA: Final = 3.0
@@ -147,4 +148,45 @@ def _chart(key: str, x_label: str, lines: Sequence[Series], *, log: str) -> Char
         (x_label, "preserved share (eta)"),
         lines,
         log=log,
+    )
+
+
+_SETTING: Final = {
+    "x1 to xn": (0.0, 0.0),
+    "y1 to yn": (1.3, 0.0),
+    "z": (2.6, 0.0),
+    "public t": (1.3, 1.0),
+    "analyst": (3.7, 0.0),
+}
+_ORDER: Final = (4, 5, 2, 3, 1)
+
+
+@target("meehan2022/figure-2", "The trusted shuffler between data owners and analyst")
+def setting(_request: Request) -> Report:
+    came = tuple(f"y{person}" for person in _ORDER)
+    release = MallowsShuffle.__name__
+    lines = (
+        LabelRelation("x1 to xn", "y1 to yn", "arrow", "each owner: LDP"),
+        LabelRelation("y1 to yn", "z", "arrow", "trusted shuffler"),
+        LabelRelation("public t", "z", "arrow", "groups"),
+        LabelRelation("z", "analyst", "arrow"),
+    )
+    return study(
+        "The trusted shuffler between data owners and analyst",
+        "Who sees what?",
+        "The shuffler sees the noisy reports and the public information; the analyst sees their new order only.",
+        drawn("setting", "Data owners, shuffler and analyst", "z is a permutation of y.", _SETTING, lines),
+        Table(
+            key="parts",
+            title="Parts",
+            caption="The parts of the figure, and what they are in this library.",
+            columns=("part", "here"),
+            rows=(
+                ("data owner's mechanism", "a randomizer"),
+                ("trusted shuffler", release),
+                ("public t", "columns of [shuffler.groups]"),
+                (f"example of section 4.1: the order {' '.join(map(str, _ORDER))}", " ".join(came)),
+            ),
+        ),
+        citations=(ATTACK.at("figure 2"),),
     )

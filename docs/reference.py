@@ -158,6 +158,10 @@ the adversary `"strong"`. `targets.epsilon` is for one person added or removed, 
 
 <!-- keys population PublisherPopulation,AudiencePopulation -->
 
+With `"augmented"` the shuffler adds [dummies](#dummies-of-a-trusted-shuffler) to counts of unflipped columns:
+
+<!-- keys population.views View -->
+
 ## A shuffle among neighbours
 
 `shuffler.kind = "mallows"` ([how-to](../how-to/shuffle-in-neighbourhoods.md)) needs data. Public columns of the same

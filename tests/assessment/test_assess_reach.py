@@ -415,3 +415,49 @@ def test_verbs_that_need_flips(verb: str) -> None:
     study = deployment_of(parse(DUMMIES), Path())
     with pytest.raises(SpecificationError, match=f"to {verb} a reach study"):
         study.calibrate() if verb == "calibrate" else study.audit(delta=1e-5)
+
+
+def test_views_of_twelve_publishers() -> None:
+    sizes = ", ".join(f"a{place} = {20 * place + 20}" for place in range(12))
+    views = (
+        '{ shows = "union" }, { shows = "union", sets_of = 1, publishers = ["a10", "a11"] }, '
+        '{ shows = "union", publishers = ["a11", "a10"] }, { shows = "contacts", most = 3 }'
+    )
+    text = DUMMIES.replace("audiences = { tv = 120, web = 80 }", f"audiences = {{ {sizes} }}\nviews = [{views}]")
+    report_ = assess(parse(text))
+    assert "in all 8 counts of columns" in report_.question
+    law = hs.DummyLaw.discrete_gaussian(center=60, sigma=6.0)
+    unions = [tuple(range(12)), (10,), (11,), (10, 11)]
+    shown = [hs.ColumnView(publishers=union, each=law) for union in unions]
+    shown.append(hs.ColumnView(publishers=unions[0], shows="contacts", most=3, each=law))
+    design = hs.ColumnViews(publishers=12, columns=1000, views=tuple(shown))
+    expected = hs.bloom.views_epsilon(design, delta=1e-5)
+    central = report_.findings[0].bound
+    assert (central.lower, central.upper) == (expected.lower, expected.upper)
+    reach = report_.tables[0]
+    assert [row[0] for row in reach.rows] == [
+        "any of the 12",
+        "a10",
+        "a11",
+        "a10 and a11",
+        "a10 or a11",
+        "1 contact",
+        "2 contacts",
+        "3 or more contacts",
+    ]
+    assert sum(row[1] for row in reach.rows[-3:] if isinstance(row[1], int)) == pytest.approx(reach.rows[0][1], abs=2)
+    for row in reach.rows:
+        assert row[5] == pytest.approx(row[4], rel=0.4)
+
+
+def test_a_release_without_the_union_of_all() -> None:
+    text = DUMMIES.replace("bits = 1000", 'bits = 1000\n    views = [{ shows = "union", sets_of = 1 }]')
+    report_ = assess(parse(text))
+    assert [row[0] for row in report_.tables[0].rows] == ["tv", "web"]
+    assert {"refused", "target-missed"} <= warned(report_)
+
+
+def test_the_example_with_views_meets_its_targets() -> None:
+    specification = load(EXAMPLE.with_name("reach-views.toml"))
+    few = specification.model_copy(update={"run": Run(repetitions=1, seed=1)})
+    assert all(target.met for target in assess(few).targets)

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import hushuffle as hs
 from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
 from hushuffle.mechanisms import randomizers
 from hushuffle.mechanisms.sketches import BloomEncoder, align
@@ -29,6 +30,17 @@ bits = 1000
 """
 RANDOMIZER = '[randomizer]\nkind = "bit-flipping"\np = 0.1\n'
 REST = '[shuffler]\nkind = "uniform"\n[targets]\ndelta = 1e-5\n'
+
+DUMMIES = """[randomizer]
+kind = "randomized-response"
+epsilon = "inf"
+[shuffler]
+kind = "augmented"
+trusted = true
+each = { kind = "discrete-gaussian", center = 60, sigma = 6.0 }
+[targets]
+delta = 1e-5
+"""
 
 
 def problems(text: str) -> list[str]:
@@ -238,7 +250,7 @@ def test_other_verbs_refuse() -> None:
             "bad_rows, bad_rows_at_most, "
             "bins, bits, casefold, categories, categories_file, column, data, encoding, hashes, high, k, "
             "key_file, key_variable, kind, levels, low, missing, n, otherwise, people, person, publishers, "
-            "reports_per_person, separator, trim.",
+            "reports_per_person, separator, trim, views.",
             "population: must have either key_file or key_variable, got both. "
             "The key is secret: store it in a separate file or in the environment, never in this file.",
         ),
@@ -272,8 +284,81 @@ def test_what_does_not_go_together(case: tuple[str, ...]) -> None:
 
 def test_how_many_publishers() -> None:
     many = ", ".join(f'p{i} = "{i}.csv"' for i in range(11))
-    for publishers in ("{}", f"{{ {many} }}"):
+    for publishers, key in (("{}", "population.publishers: "), (f"{{ {many} }}", "population: must be at most 10 ")):
         text = POPULATION.replace('{ tv = "tv.csv", web = "web.parquet" }', publishers)
         (problem,) = problems(text + RANDOMIZER + REST)
-        assert problem.startswith("population.publishers: ")
+        assert problem.startswith(key)
     assert math.isfinite(parse(POPULATION + RANDOMIZER + REST).targets.delta)
+
+
+def many(views: str, *, publishers: int = 12) -> str:
+    sizes = ", ".join(f"a{place} = {20 * place + 20}" for place in range(publishers))
+    population = PLANNED.replace("{ tv = 300, web = 200 }", f"{{ {sizes} }}")
+    return f"{population}\nviews = [{views}]\n{DUMMIES}"
+
+
+def test_views_of_columns() -> None:
+    own = 'each = { kind = "discrete-laplace", center = 90, scale = 3.0 }'
+    views = (
+        '{ shows = "union" }, { shows = "union", sets_of = 2, publishers = ["a3", "a1", "a0"] }, '
+        f'{{ shows = "patterns", publishers = ["a11", "a0"], {own} }}, {{ shows = "contacts", most = 4 }}'
+    )
+    text = many(views)
+    specification = parse(text)
+    assert parse(specification.effective()) == specification
+    population = specification.population
+    assert isinstance(population, ReachPopulation)
+    default = hs.DummyLaw.discrete_gaussian(center=60, sigma=6.0)
+    shown = population.shown(default)
+    assert (shown.publishers, shown.columns, shown.hashes) == (12, 1000, 1)
+    assert [view.publishers for view in shown.views] == [
+        tuple(range(12)),
+        (3, 1),
+        (3, 0),
+        (1, 0),
+        (11, 0),
+        tuple(range(12)),
+    ]
+    assert [view.shows for view in shown.views] == [*["union"] * 4, "patterns", "contacts"]
+    assert [view.each == default for view in shown.views] == [True, True, True, True, False, True]
+    assert sum(view.cells for view in shown.views) == 4 + 4 + 5  # not 2**12
+
+
+@pytest.mark.parametrize(
+    ("views", "words"),
+    [
+        (
+            '{ shows = "union", publishers = ["a0", "b"] }',
+            "views[0].publishers: must be publishers of this study, got b",
+        ),
+        ('{ shows = "union", publishers = ["a0", "a0"] }', "views[0].publishers: must be different publishers"),
+        ('{ shows = "union", sets_of = 13 }', "views[0].sets_of: must be at most 12"),
+        ('{ shows = "patterns" }', "views[0].publishers: must be at most 10 publishers"),
+        ('{ shows = "contacts" }', "views[0].most: must be given, got nothing"),
+        ('{ shows = "union", most = 3 }', 'views[0].most: must be left out without shows = "contacts", got 3'),
+        (
+            '{ shows = "contacts", most = 3 }, { shows = "contacts", most = 2 }',
+            "must have at most one view of contacts",
+        ),
+        ('{ shows = "union", each = { kind = "geometric", mean = 3.0 } }', "must be left out of at least one view"),
+    ],
+)
+def test_views_that_do_not_fit(views: str, words: str) -> None:
+    (problem,) = problems(many(views))
+    assert problem.startswith("population.")
+    assert words in problem
+
+
+def test_views_need_a_shuffler_that_adds_dummies_and_contacts_need_more_than_bits() -> None:
+    flipped = PLANNED + 'views = [{ shows = "union" }]\n' + RANDOMIZER + REST
+    assert 'shuffler.kind: must be "augmented" with population.views, got "uniform"' in problems(flipped)[0]
+    read = POPULATION + 'views = [{ shows = "contacts", most = 2 }]\n' + DUMMIES
+    assert "views[0].shows: must be" in problems(read)[0]
+
+
+def test_rounded_audiences_of_twelve_publishers_keep_their_sizes() -> None:
+    sizes = [20 * place + 20 for place in range(12)]
+    people = assumed_people(1000, sizes)
+    sets = np.arange(people.size)
+    for place, size in enumerate(sizes):
+        assert int(people[sets >> place & 1 == 1].sum()) == pytest.approx(size, abs=12)

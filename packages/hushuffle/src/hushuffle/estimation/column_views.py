@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import NumericalError
+from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.estimation.reach import QUESTIONS, Question, Reach, inclusion_exclusion
 from hushuffle.mechanisms.column_views import ColumnCounts, ColumnView, ColumnViews
 from hushuffle.mechanisms.sketches import per_bit
@@ -94,6 +94,22 @@ def planned_people(
     needed = _Needed.of(design, question, publishers)
     m, h = design.columns, design.hashes
     return needed.answer({mask: m * math.exp(-h * reach(needed.named(mask)) / m) for mask in needed.masks})
+
+
+def answers_question(design: ColumnViews, question: Question, publishers: Sequence[int]) -> bool:
+    """Return whether the released views show all that a question needs.
+
+    >>> import hushuffle as hs
+    >>> view = hs.ColumnView(publishers=(0, 1), each=hs.DummyLaw.of({0: 1.0}))
+    >>> design = hs.ColumnViews(publishers=2, columns=100, views=(view,))
+    >>> answers_question(design, "reach", (0, 1)), answers_question(design, "overlap", (0, 1))
+    (True, False)
+    """
+    try:
+        _Needed.of(design, question, publishers)
+    except UnsupportedProtocolError:
+        return False
+    return True
 
 
 def assumed_reach(people: int, audiences: Sequence[float]) -> Callable[[tuple[int, ...]], float]:

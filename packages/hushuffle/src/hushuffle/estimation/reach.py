@@ -42,15 +42,15 @@ _MOST_PLANNED: Final = 10
 class Reach:
     """An estimated number of people, with its standard error.
 
-    `question` is "reach" (in the audience of at least one of `publishers`), "overlap" (in all of them) or
-    "exclusive" (in all of them and in no other audience of the study), or "condition" (a condition on them that the
-    analyst gave, see `hushuffle.estimation.column_views`). The standard error is over the flips and the
-    hash functions (collisions in the filters), with the people fixed. The estimate is not clipped.
+    `question` is "reach" (in the audience of at least one of `publishers`), "overlap" (in all of them), "exclusive" (in
+    all of them and in no other audience of the study), "condition" (a condition on them that the analyst gave, see
+    `hushuffle.estimation.column_views`) or "contacts" (with a number of contacts). The standard error is over the flips
+    and the hash functions (collisions in the filters), with the people fixed. The estimate is not clipped.
     """
 
     estimate: float
     standard_error: float
-    question: Question | Literal["condition"]
+    question: Question | Literal["condition", "contacts"]
     publishers: tuple[int, ...]
 
     def interval(self, confidence: float = 0.95) -> Bound:

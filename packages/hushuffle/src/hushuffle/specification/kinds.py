@@ -238,6 +238,12 @@ Dummies = Annotated[
 ]
 
 
+EndlessOrNot = Annotated[
+    BinomialDummies | GeometricDummies | LaplaceDummies | GaussianDummies | OwnDummies | EndlessDummies,
+    Field(discriminator="kind"),
+]
+"""A distribution of the number of dummies that may have no largest number."""
+
 _TYPES: Final[dict[str, Any]] = {
     "epsilon": Epsilon,
     "number": float,
@@ -246,10 +252,7 @@ _TYPES: Final[dict[str, Any]] = {
     "file": Name,
     "true": Literal[True],
     "dummies": Dummies,
-    "endless dummies": Annotated[
-        BinomialDummies | GeometricDummies | LaplaceDummies | GaussianDummies | OwnDummies | EndlessDummies,
-        Field(discriminator="kind"),
-    ],
+    "endless dummies": EndlessOrNot,
 }
 """The type of a key, by the type of its `Setting`."""
 

@@ -17,16 +17,18 @@ from hushuffle._checks import fail
 from hushuffle.answers.base import SHARES, Answer
 from hushuffle.errors import InvalidInputError, Problem, UnsupportedProtocolError
 from hushuffle.files.secret_keys import key_in_environment, key_in_file
+from hushuffle.mechanisms.column_views import MOST_PUBLISHERS, ColumnViews
 from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, per_bit
 from hushuffle.model import Population
 from hushuffle.specification._base import CsvKeys, Name, Section, WithoutFiles, either, table_in, tables_in, unfit
+from hushuffle.specification.column_views import MOST_PATTERNS, View, build_views, view_problems
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from hushuffle.mechanisms.shufflers import DummyLaw, GeometricDummies
     from hushuffle.randomness import Randomness
 
-MOST_PUBLISHERS: Final = 10
 _KEYS: Final = ("publishers", "audiences")
 
 
@@ -53,6 +55,9 @@ class ReachPopulation(WithoutFiles, Section):
     """Bits of each filter."""
     hashes: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of hash functions: columns that one person sets. More hash functions cost privacy and gain little."""
+    views: Annotated[tuple[View, ...], Field(strict=False, min_length=1)] | None = None
+    """With [shuffler] kind = "augmented": what the shuffler counts (default: the bit patterns of all publishers). More
+    than 10 publishers need views of unions or contacts."""
 
     @property
     @abstractmethod
@@ -62,6 +67,14 @@ class ReachPopulation(WithoutFiles, Section):
     @abstractmethod
     def meet(self, base_folder: Path) -> Audiences:
         """Return the audiences."""
+
+    def shown(self, each: DummyLaw | GeometricDummies) -> ColumnViews:
+        """Return the released views of the columns; `each` is the distribution of the dummies in [shuffler].
+
+        Raises:
+            SpecificationError: the views cannot be counted together.
+        """
+        return build_views(self.views, names=self.names, bits=self.bits, hashes=self.hashes, each=each)
 
     def flips(self, randomizer: Any, targets: Any) -> float:
         """Return the flip probability: that of [randomizer], or the smallest that satisfies targets.epsilon."""
@@ -182,7 +195,7 @@ def assumed_people(n: int, sizes: list[int]) -> npt.NDArray[np.int64]:
     In this model each person visits publishers at rates proportional to a personal activity, exponential with mean 1.
     People who visit one publisher often visit others often, so audiences overlap more than independent audiences. A
     share 1/(1 + sum of r/(1 - r)) of the people visits none of some publishers; r is each publisher's audience as a
-    share of the people. Counts are rounded to whole people.
+    share of the people. Counts are rounded to whole people; for more than 10 publishers, their cumulative sums are.
 
     Source: G. J. Goerg, Estimating reach curves from one data point (2014).
 
@@ -196,9 +209,14 @@ def assumed_people(n: int, sizes: list[int]) -> npt.NDArray[np.int64]:
     none_of = 1 / (1 + total)
     # In exactly T: by inclusion and exclusion over the share that is in none of the complement of T.
     inside_only = per_bit([[1.0, 0.0], [-1.0, 1.0]], none_of[::-1].copy())
-    people: npt.NDArray[np.int64] = np.rint(np.maximum(inside_only, 0.0) * n).astype(np.int64)
-    people[0] = 0
-    return people
+    expected = np.maximum(inside_only, 0.0) * n
+    expected[0] = 0.0
+    if len(sizes) <= MOST_PATTERNS:
+        people: npt.NDArray[np.int64] = np.rint(expected).astype(np.int64)
+        return people
+    # Most of so many sets have less than one person, so sums are rounded, which keeps the sizes of audiences.
+    whole: npt.NDArray[np.int64] = np.diff(np.rint(np.cumsum(expected)).astype(np.int64), prepend=0)
+    return whole
 
 
 def about_reach(raw: Mapping[str, Any]) -> bool:
@@ -218,6 +236,7 @@ def reach_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
             rule = 'must have publishers or audiences for kind = "bit-flipping"'
             yield Problem(key="population", rule=rule, value="neither", hint=hint)
         return
+    yield from view_problems(raw)
     if with_dummies(shuffler):
         yield from _dummies(randomizer, shuffler)
     elif isinstance(randomizer.get("kind"), str) and not flips:

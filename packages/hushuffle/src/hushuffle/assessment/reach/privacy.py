@@ -9,14 +9,16 @@ from typing import Final
 
 from hushuffle.assessment.exposure import factor
 from hushuffle.assessment.findings import Questions
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.search import privacy_curve
-from hushuffle.mechanisms.column_views import ColumnView, ColumnViews
+from hushuffle.mechanisms.column_views import ColumnViews
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import BitFlipping, RandomizedResponse
-from hushuffle.mechanisms.shufflers import AugmentedShuffle, DummyLaw, GeometricDummies, UniformShuffle
+from hushuffle.mechanisms.randomizers import BitFlipping
+from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.model import Bound, Cell, Finding, Table, Witness
 from hushuffle.model.bound import percent
 from hushuffle.questions import bloom, dp
+from hushuffle.questions.bloom.views import views_curve
 
 _RELEASE: Final = "Anyone who sees the released counts"
 _STRONG: Final = "An adversary who knows all other audiences, and the key"
@@ -28,7 +30,7 @@ _SHUFFLER: Final = "A compromised shuffler that has the key"
 class Design:
     """The parameters of a reach study: publishers, size and hash functions of the Bloom filters, noise, and delta.
 
-    `each` is the distribution of the dummies of each bit pattern; None: each bit is flipped with probability `p`.
+    `views` is what the shuffler counts, with dummies; None: each bit is flipped with probability `p`.
     """
 
     names: tuple[str, ...]
@@ -36,7 +38,7 @@ class Design:
     hashes: int
     delta: float
     p: float = 0.0
-    each: DummyLaw | GeometricDummies | None = None
+    views: ColumnViews | None = None
 
     @property
     def filters(self) -> int:
@@ -44,18 +46,18 @@ class Design:
 
     @property
     def protocol(self) -> Protocol:
-        """The reports are the columns: the bits of all filters at one position."""
-        if self.each is not None:
-            truth = RandomizedResponse(k=1 << self.filters, epsilon=math.inf)
-            return Protocol(randomizer=truth, shuffler=AugmentedShuffle(each=self.each), n=self.bits)
+        """The protocol with flips: the reports are the columns, the bits of all filters at one position."""
         return Protocol(randomizer=BitFlipping(width=self.filters, p=self.p), shuffler=UniformShuffle(), n=self.bits)
 
     @property
-    def views(self) -> ColumnViews:
-        """The released view of columns with dummies: all bit patterns."""
-        assert self.each is not None
-        view = ColumnView(publishers=tuple(range(self.filters)), shows="patterns", each=self.each)
-        return ColumnViews(publishers=self.filters, columns=self.bits, views=(view,), hashes=self.hashes)
+    def local(self) -> Bound:
+        """Epsilon of one column as the shuffler gets it (nats): infinite if no bit is flipped."""
+        return dp.local_epsilon(self.protocol) if self.views is None else Bound.exact(math.inf, unit="nats")
+
+    @property
+    def curve(self) -> PrivacyCurve:
+        """The privacy curve of the release if one column changes."""
+        return privacy_curve(self.protocol) if self.views is None else views_curve(self.views)
 
 
 def central(design: Design, *, touched: int | None = None) -> Bound:
@@ -68,7 +70,7 @@ def central(design: Design, *, touched: int | None = None) -> Bound:
 
 @lru_cache(maxsize=64)
 def _epsilon(design: Design, touched: int) -> Bound:
-    if design.each is not None:
+    if design.views is not None:
         return bloom.views_epsilon(design.views, delta=design.delta, touched=touched)
     return bloom.epsilon(filters=design.filters, bits=design.bits, p=design.p, delta=design.delta, hashes=touched)
 
@@ -91,7 +93,7 @@ def table(design: Design) -> Table:
         rows.append(("one person added or removed", design.hashes, central(design)))
     if 2 * design.hashes <= design.bits:
         rows.append(("one person exchanged for another", 2 * design.hashes, central(design, touched=2 * design.hashes)))
-    if design.each is None:
+    if design.views is None:
         pair = bloom.published_pair_epsilon(filters=design.filters, bits=design.bits, p=design.p, delta=design.delta)
         rows.append(("the paper's pair only: no guarantee", 1, replace(pair, witness=None)))
     first = "Adding or removing a person changes one column of the filters. " if design.hashes == 1 else ""
@@ -100,8 +102,8 @@ def table(design: Design) -> Table:
         title="What the guarantee is for",
         caption=(
             f"Epsilon at delta = {design.delta:g}. {first}If several columns change, the upper bound follows from "
-            f"group privacy. {_PAIR if design.each is None else ''}Columns have no senders, so there are no figures on "
-            "re-identification."
+            f"group privacy. {_PAIR if design.views is None else ''}Columns have no senders, so there are no figures "
+            "on re-identification."
         ),
         columns=("What changes", "Columns", "Epsilon"),
         rows=tuple(rows),
@@ -109,7 +111,7 @@ def table(design: Design) -> Table:
 
 
 def _central(design: Design) -> Finding:
-    bound, law = central(design), privacy_curve(design.protocol)
+    bound, law = central(design), design.curve
     times = factor(bound.upper) or "any factor"
     several = f"; upper bound: group privacy over {design.hashes} columns; lower bound: one column"
     return Finding(
@@ -145,8 +147,8 @@ def _member(design: Design) -> Finding:
 
     The TV of h columns is at most h times the TV of one column.
     """
-    distance = min(dp.delta(design.protocol, epsilon=0.0).upper * design.hashes, 1.0)
-    upper, sources = min(math.nextafter(0.5 + distance / 2, 1.0), 1.0), privacy_curve(design.protocol).sources
+    distance = min(design.curve.delta(0.0).upper * design.hashes, 1.0)
+    upper, sources = min(math.nextafter(0.5 + distance / 2, 1.0), 1.0), design.curve.sources
     bound = Bound(lower=0.5, upper=upper, kind="upper", unit="probability", sources=sources)
     return Finding(
         question="membership",
@@ -165,7 +167,7 @@ def _member(design: Design) -> Finding:
 
 def _local(design: Design) -> Finding:
     """The guarantee that remains if an observer sees the columns in their original order."""
-    local = dp.local_epsilon(design.protocol)
+    local = design.local
     whole = local.upper if design.hashes == 1 else math.nextafter(design.hashes * local.upper, math.inf)
     times = factor(whole)
     return Finding(
@@ -180,7 +182,7 @@ def _local(design: Design) -> Finding:
         bound=Bound.exact(whole, unit="nats", sources=local.sources),
         proof=(
             f"{design.filters} x {design.hashes} bits per person, flipped with the implemented p, rounded up"
-            if design.each is None
+            if design.views is None
             else "the shuffler gets the bits without noise"
         ),
     )

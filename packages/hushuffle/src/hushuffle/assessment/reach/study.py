@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,10 +20,12 @@ from hushuffle.assessment.reach import warnings as reach_warnings
 from hushuffle.assessment.reach.privacy import Design
 from hushuffle.assessment.targets import Choice, Point, targets
 from hushuffle.estimation.reach import WHANG
+from hushuffle.mechanisms.column_views import ColumnViews
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Progress, Report, number, silent
 from hushuffle.model.solver import Parameter, Requirement, log_excess, solve
 from hushuffle.questions import bloom
+from hushuffle.report.formatting import plural
 from hushuffle.specification import Audiences, ReachPopulation, Specification
 from hushuffle.specification._base import unfit
 from hushuffle.specification.reach import with_dummies
@@ -30,6 +33,8 @@ from hushuffle.specification.reach import with_dummies
 _LEAST: Final = 1e-9
 _MOST: Final = 0.4999
 """The smallest and the largest flip probability that is tried for an accuracy target."""
+
+_SHOWN: Final = {"union": "union", "patterns": "bit patterns", "contacts": "contacts"}
 
 
 class ReachStudy(Collected):
@@ -48,9 +53,10 @@ class ReachStudy(Collected):
     def design(self) -> Design:
         """The design in the file, or that with the fewest flips for targets.epsilon."""
         if self.dummies:
-            shuffler = self.specification.shuffler.build()
             design = designed(self.audience, 0.0, self.specification.targets.delta)
-            return replace(design, each=shuffler.value_law)
+            each = self.specification.shuffler.build().value_law
+            assert each is not None  # the augmented shuffle has one
+            return replace(design, views=self.audience.shown(each))
         p = self.audience.flips(self.specification.randomizer, self.specification.targets)
         return designed(self.audience, p, self.specification.targets.delta)
 
@@ -68,7 +74,7 @@ class ReachStudy(Collected):
 
     @property
     def protocols(self) -> Sequence[Protocol]:
-        return [self.design.protocol]
+        return [] if self.dummies else [self.design.protocol]
 
     def planned(self, colluders: int) -> ReachStudy:
         return ReachStudy(unrun(self.specification, colluders), self.audience, self.folder)
@@ -214,12 +220,29 @@ def describe(design: Design) -> str:
     hashes = "one hash function" if design.hashes == 1 else f"{design.hashes} hash functions"
     size = f"{design.bits:,} bits"
     filters = f"One Bloom filter of {size}" if design.filters == 1 else f"{design.filters} Bloom filters of {size} each"
-    if design.each is not None:
-        return (
-            f"{filters} ({hashes}): a shuffler gets all bits, and releases how often each bit pattern of a column "
-            f"occurs, plus a random number of dummies for each, with mean {design.each.mean:,.6g}."
-        )
+    if design.views is not None:
+        return f"{filters} ({hashes}): a shuffler gets all bits, and releases {_counted(design.views)}."
     return (
         f"{filters} ({hashes}): every bit is flipped with probability "
         f"{number(design.p)}, and the columns of all filters are released in random order."
+    )
+
+
+def _counted(design: ColumnViews) -> str:
+    """Return what is counted, and with how many dummies, in words."""
+    first = design.views[0]
+    if len(design.views) == 1 and first.shows == "patterns" and len(first.publishers) == design.publishers:
+        return (
+            "how often each bit pattern of a column occurs, plus a random number of dummies for each, with mean "
+            f"{first.each.mean:,.6g}"
+        )
+    counted = Counter((view.shows, len(view.publishers)) for view in design.views)
+    parts = [
+        f"{plural(times, 'view')} of the {_SHOWN[shows]} of {plural(size, 'publisher')}"
+        for (shows, size), times in counted.items()
+    ]
+    cells = sum(view.cells for view in design.views)
+    return (
+        f"{', '.join(parts)}: in all {plural(cells, 'count')} of columns, each plus a random number of dummies, "
+        f"{design.dummies:,.6g} dummies on average"
     )

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle.assessment.reach.privacy import Design
 from hushuffle.assessment.trials import deviation
-from hushuffle.errors import NumericalError
+from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.estimation.column_views import answers_question, planned_people
 from hushuffle.estimation.column_views import people as estimated_people
-from hushuffle.estimation.column_views import planned_people
+from hushuffle.estimation.contacts import Frequencies, frequencies, planned_frequencies
 from hushuffle.estimation.reach import Question, Reach, exclusive, overlap, planned, reach
-from hushuffle.mechanisms.column_views import ColumnCounts
+from hushuffle.mechanisms.column_views import ColumnCounts, ColumnViews
 from hushuffle.mechanisms.randomizers import BitFlipping
 from hushuffle.mechanisms.sketches import align, logo_counts
 from hushuffle.model import Cell, Histogram, Table, number
@@ -32,11 +34,15 @@ _MOST_FOR_ALL: Final = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A question that the study answers, for example the reach of some publishers, and the label of its row."""
+    """A question that the study answers, for example the reach of some publishers, and the label of its row.
 
-    question: Question
+    "contacts" asks for the people with this number of `contacts`.
+    """
+
+    question: Question | Literal["contacts"]
     publishers: tuple[int, ...]
     label: str
+    contacts: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,13 +88,45 @@ def questions(names: tuple[str, ...]) -> tuple[Asked, ...]:
     return (Asked(question="reach", publishers=everyone, label=union), *single, *alone, *several)
 
 
+def questions_of(names: tuple[str, ...], views: ColumnViews | None) -> tuple[Asked, ...]:
+    """Return total reach, and the other questions that a release of views can answer (None: of flipped filters)."""
+    every = questions(names)
+    if views is None:
+        return every
+    listed = {(asked.question, asked.publishers): asked for asked in every}
+    for view in views.views:
+        who = tuple(sorted(view.publishers))
+        if view.shows != "patterns" and ("reach", who) not in listed:
+            label = " or ".join(names[each] for each in who)
+            listed["reach", who] = Asked(question="reach", publishers=who, label=label)
+    shown = [
+        asked
+        for (question, who), asked in list(listed.items())[1:]
+        if question != "contacts" and answers_question(views, question, who)
+    ]
+    contacts = [
+        Asked(
+            question="contacts", publishers=view.publishers, label=_contacts_label(number, view.most), contacts=number
+        )
+        for view in views.views
+        if view.most is not None
+        for number in range(1, view.most + 1)
+    ]
+    return (every[0], *shown, *contacts)
+
+
+def _contacts_label(number: int, most: int) -> str:
+    words = "contact" if number == 1 else "contacts"
+    return f"{number} or more contacts" if number == most else f"{number} {words}"
+
+
 def figures(audiences: Audiences, design: Design, *, run: Run, progress: Callable[[float], None]) -> tuple[Figure, ...]:
     """The results for every question, from a single run or `run.repetitions` runs of the study.
 
     Every run draws new uniform hash positions for the people and new flips, so measured and predicted errors are both
     over hash functions and flips. If the publishers' files are given, the run that the report shows uses their filters.
     """
-    plan = [_planned(asked, audiences.people, design) for asked in questions(design.names)]
+    plan = _planned(questions_of(design.names, design.views), audiences.people, design)
     answerable = [figure.asked for figure in plan if not figure.refused]
     rng: Randomness = secure() if run.seed == "secure" else reproducible(int(run.seed))
     shown = None if audiences.filters is None else _answers(_observed(audiences, design, rng), answerable, design)
@@ -104,10 +142,14 @@ def figures(audiences: Audiences, design: Design, *, run: Run, progress: Callabl
 
 def released(people: npt.NDArray[np.int64], design: Design, rng: Randomness) -> Histogram | ColumnCounts:
     """Column counts of one simulated study, in which each person sets bits at uniform positions."""
-    patterns = np.zeros(design.bits, dtype=np.int64)
     sets = np.repeat(np.arange(people.size), people * design.hashes)
-    np.bitwise_or.at(patterns, rng.integers(design.bits, sets.size), sets)
-    if design.each is not None:
+    positions = rng.integers(design.bits, sets.size)
+    if design.views is not None and any(view.shows == "contacts" for view in design.views.views):
+        counts = (np.bincount(positions[sets >> bit & 1 == 1], minlength=design.bits) for bit in range(design.filters))
+        return design.views.release(np.stack([each.astype(np.uint16) for each in counts], axis=1), rng=rng)
+    patterns = np.zeros(design.bits, dtype=np.int64)
+    np.bitwise_or.at(patterns, positions, sets)
+    if design.views is not None:
         return design.views.release(patterns, rng=rng)
     # Counts do not depend on the order of the columns, so the columns are not shuffled.
     flipped = design.protocol.randomizer.randomize(patterns, rng=rng)
@@ -157,7 +199,7 @@ def relative_error(figures: tuple[Figure, ...]) -> float | None:
 
 def predicted_error(audiences: Audiences, design: Design) -> float | None:
     """The relative error of total reach without a run of the study."""
-    return relative_error((_planned(questions(design.names)[0], audiences.people, design),))
+    return relative_error(_planned(questions(design.names)[:1], audiences.people, design))
 
 
 def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
@@ -171,38 +213,83 @@ def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
     return f"Target {word}: the predicted error of the total reach is {size} of the reach; the target is {target:g}. "
 
 
-def _planned(query: Asked, people: npt.NDArray[np.int64], design: Design) -> Figure:
-    def union(publishers: tuple[int, ...]) -> float:
-        return float(people[np.arange(people.size) & sum(1 << each for each in publishers) != 0].sum())
+def _planned(queries: Sequence[Asked], people: npt.NDArray[np.int64], design: Design) -> tuple[Figure, ...]:
+    sets = np.flatnonzero(people)
+    held = people[sets]
 
-    question, who = query.question, query.publishers
-    try:
-        if design.each is None:
-            plan = planned(people, protocol=design.protocol, question=question, publishers=who, hashes=design.hashes)
-        else:
-            plan = planned_people(design.views, question, reach=union, publishers=who)
-    except NumericalError as error:
-        return Figure(asked=query, truth=0.0, predicted=0.0, refused=str(error))
-    return Figure(asked=query, truth=plan.estimate, predicted=plan.standard_error)
+    @cache
+    def union(publishers: tuple[int, ...]) -> float:
+        return float(held[sets & sum(1 << each for each in publishers) != 0].sum())
+
+    def answer(query: Asked) -> Reach:
+        question, who = query.question, query.publishers
+        if question == "contacts":
+            return _contacts(planned_frequencies(_views(design), _by_contacts(sets, held, design)), query)
+        if design.views is None:
+            return planned(people, protocol=design.protocol, question=question, publishers=who, hashes=design.hashes)
+        return planned_people(design.views, question, reach=union, publishers=who)
+
+    results = []
+    for query in queries:
+        try:
+            plan = answer(query)
+        except (NumericalError, UnsupportedProtocolError) as error:
+            results.append(Figure(asked=query, truth=0.0, predicted=0.0, refused=str(error)))
+            continue
+        results.append(Figure(asked=query, truth=plan.estimate, predicted=plan.standard_error))
+    return tuple(results)
+
+
+def _by_contacts(sets: npt.NDArray[np.int64], held: npt.NDArray[np.int64], design: Design) -> list[float]:
+    """Return how many people have 1, 2, ... contacts (the last: that many or more): each audience is one contact."""
+    view = next(view for view in _views(design).views if view.most is not None)
+    numbers = np.minimum(np.bitwise_count(sets & sum(1 << each for each in view.publishers)), view.cells - 1)
+    return [float(count) for count in np.bincount(numbers, weights=held, minlength=view.cells)[1:]]
+
+
+def _views(design: Design) -> ColumnViews:
+    assert design.views is not None  # only views show contacts
+    return design.views
+
+
+def _contacts(seen: Frequencies, query: Asked) -> Reach:
+    place = query.contacts - 1
+    return Reach(
+        estimate=float(seen.estimates[place]),
+        standard_error=float(seen.standard_errors[place]),
+        question="contacts",
+        publishers=query.publishers,
+    )
 
 
 def _answers(counts: Histogram | ColumnCounts, queries: list[Asked], design: Design) -> dict[Asked, Reach]:
     """The estimates by question; questions without an estimate in this run are left out."""
     answers: dict[Asked, Reach] = {}
     for each in queries:
-        ask = _ASK[each.question]
         with suppress(NumericalError):
             if isinstance(counts, ColumnCounts):
-                answers[each] = estimated_people(counts, each.question, publishers=each.publishers)
-                continue
-            answers[each] = ask(counts, protocol=design.protocol, publishers=each.publishers, hashes=design.hashes)
+                answers[each] = answered(counts, each)
+            elif each.question != "contacts":
+                ask = _ASK[each.question]
+                answers[each] = ask(counts, protocol=design.protocol, publishers=each.publishers, hashes=design.hashes)
     return answers
+
+
+def answered(counts: ColumnCounts, query: Asked) -> Reach:
+    """Return the estimate of one question from a release of views.
+
+    Raises:
+        NumericalError: too few columns are empty, or the noise is too large.
+    """
+    if query.question == "contacts":
+        return _contacts(frequencies(counts), query)
+    return estimated_people(counts, query.question, publishers=query.publishers)
 
 
 def _observed(audiences: Audiences, design: Design, rng: Randomness) -> Histogram | ColumnCounts:
     """Return the column counts of the publishers' filters: with dummies, or after each filter is flipped once."""
     assert audiences.filters is not None
-    if design.each is not None:
+    if design.views is not None:
         return design.views.release(align(audiences.filters), rng=rng)
     flips = BitFlipping(width=1, p=design.p)
     return logo_counts([each.flip(randomizer=flips, rng=rng) for each in audiences.filters])

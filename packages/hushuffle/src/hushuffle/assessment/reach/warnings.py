@@ -10,7 +10,6 @@ from hushuffle.assessment.reach.privacy import Design
 from hushuffle.assessment.reach.trials import Figure, relative_error
 from hushuffle.assessment.warnings import FALSE_ALARM, unknown_privacy
 from hushuffle.model import Bound, Warned, number
-from hushuffle.questions import dp
 from hushuffle.questions.dp.central import LARGE_EPSILON
 from hushuffle.specification import Audiences, Specification
 from hushuffle.specification.warnings import SMALL_CROWD
@@ -75,7 +74,7 @@ def _about_the_guarantee(design: Design, specification: Specification, central: 
             key="large-epsilon",
             sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak guarantee.",
             advice="Flip more bits, use larger filters, or release the filters of fewer publishers together."
-            if design.each is None
+            if design.views is None
             else "Use a wider distribution of dummies.",
         )
     if wanted is not None and central.upper > wanted:
@@ -83,7 +82,7 @@ def _about_the_guarantee(design: Design, specification: Specification, central: 
             key="privacy-target-missed",
             sentence=f"Central epsilon is {number(central.upper, up=True)}, above targets.epsilon = {wanted:g}.",
             advice="Remove p from [randomizer]: then assess uses the smallest flip probability that meets the target."
-            if design.each is None
+            if design.views is None
             else "Use a wider distribution of dummies; hushuffle.bloom.plan_views chooses it.",
         )
     if central.upper > _WIDE * central.lower:
@@ -97,7 +96,7 @@ def _about_the_guarantee(design: Design, specification: Specification, central: 
             ),
             advice="Rely on the upper bound. More flips, larger filters or fewer hash functions narrow the gap.",
         )
-    if central.lower > 0.9 * dp.local_epsilon(design.protocol).upper:
+    if central.lower > 0.9 * design.local.upper:
         yield Warned(
             key="no-amplification",
             sentence="At this delta, shuffling the columns adds almost no privacy to that of the flipped bits.",
@@ -173,7 +172,7 @@ def _about_the_run(design: Design, audiences: Audiences, specification: Specific
         key="true-values-shown",
         sentence="This report uses all publishers' identifiers and shows their true audiences.",
         advice="Internal use only. Real publishers flip their own filters once, and release only those."
-        if design.each is None
+        if design.views is None
         else "Internal use only. Real publishers send their filters to the shuffler only.",
     )
 

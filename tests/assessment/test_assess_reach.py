@@ -21,6 +21,7 @@ from hushuffle.assessment.reach import trials as reach_trials
 from hushuffle.assessment.reach import warnings as reach_warnings
 from hushuffle.assessment.reach.privacy import Design
 from hushuffle.errors import NumericalError, SpecificationError
+from hushuffle.estimation import reach_questions
 from hushuffle.estimation.reach import Reach, planned
 from hushuffle.model import Bound, Report
 from hushuffle.questions import bloom, dp
@@ -237,7 +238,7 @@ def test_what_is_warned_about() -> None:
 
 def test_brackets_that_are_wide_and_errors_that_differ() -> None:
     figure = reach_trials.Figure(
-        asked=reach_trials.questions(("tv",))[0], truth=100.0, predicted=5.0, measured=50.0, z=20.0
+        asked=reach_questions.questions(("tv",))[0], truth=100.0, predicted=5.0, measured=50.0, z=20.0
     )
     spec = parse(text())
     assert isinstance(spec.population, ReachPopulation)
@@ -288,10 +289,10 @@ def test_simulated_filters_fill_up_as_they_should() -> None:
 
 def test_questions_to_many_publishers() -> None:
     names = tuple("abcde")
-    asked = reach_trials.questions(names)
+    asked = reach_questions.questions(names)
     assert asked[0].label == "any of the 5"
     assert len(asked) == 1 + 5 + 5 + 10
-    four = reach_trials.questions(names[:4])
+    four = reach_questions.questions(names[:4])
     assert len(four) == 1 + 4 + 4 + 6 + 4 + 1
     assert four[-1].label == "a, b, c and d"
 

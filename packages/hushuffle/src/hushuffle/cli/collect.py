@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hushuffle.collection.release import Release
     from hushuffle.collection.request import Asked, KeyRounds, Keys, Request
     from hushuffle.model import Bound
+    from hushuffle.specification import Collection, Specification
     from hushuffle.specification.mixed import MixedSpecification
     from hushuffle.specification.sums import SumSpecification
 
@@ -65,7 +66,8 @@ def collect(
     Args:
         specification: the TOML file that describes the deployment.
         out: new folder to write into; nothing is overwritten.
-        sources: files (CSV, Parquet), folders or globs (default: the data of the specification).
+        sources: files (CSV, Parquet), folders or globs (default: the data of the specification). In a reach study:
+            NAME=FILE for each publisher, its unflipped filter (.npz) or its contacts of each column (.npy).
         column: the private column (default: that of the specification).
         min_batch: minimum number of people; with --batches, files stay pending until there are enough people.
         budget: file with the total epsilon and delta that all collections of the same people may spend (default: none).
@@ -83,11 +85,11 @@ def collect(
     """
     cluster = master_of(engine, master)
     _check_options(batches=batches, files=late or interrupted)
-    from hushuffle.specification import Collection  # noqa: PLC0415 - only when needed
+    from hushuffle.specification import Collection, ReachPopulation  # noqa: PLC0415 - only when needed
     from hushuffle.specification.mixed import load_deployment  # noqa: PLC0415
 
     collection = load_deployment(specification)
-    if not isinstance(collection, Collection):
+    if not isinstance(collection, Collection) or isinstance(collection.whole.population, ReachPopulation):
         options: dict[str, object] = {"--reference": reference, "--batches": batches}
         arguments: dict[str, Any] = {"sources": tuple(sources or ()), "column": column, "min_batch": min_batch}
         arguments |= {"base_folder": specification.parent, "budget": budget, "master": cluster}
@@ -154,17 +156,23 @@ def _warn_of_rows(selected: Sequence[Asked], request: Request, **remedy: str) ->
 
 
 def _other(
-    specification: SumSpecification | MixedSpecification,
+    specification: SumSpecification | MixedSpecification | Collection,
     out: Path,
     arguments: dict[str, Any],
     options: dict[str, object],
     *,
     keys: Keys | None,
 ) -> Exit:
-    """Collect a sum, or groups with different randomizers; refuse the `options` that have no meaning for them."""
+    """Collect a sum, a reach study, or groups of randomizers; refuse `options` that have no meaning for them."""
     from hushuffle.collection.request import Request  # noqa: PLC0415 - a mistake in the file shows before
+    from hushuffle.specification import Collection  # noqa: PLC0415
     from hushuffle.specification.mixed import MixedSpecification  # noqa: PLC0415
 
+    if isinstance(specification, Collection):
+        options |= {"--column": arguments["column"], "--min-batch": arguments["min_batch"] > 1, "--key-file": keys}
+        options |= {"--budget": arguments["budget"], "--engine spark": arguments["master"]}
+        sums.refuse(options, "a reach study counts columns in one run on this machine. Remove the option.")
+        return _reach(specification.whole, out, arguments["sources"])
     if isinstance(specification, MixedSpecification):
         options |= {"--key-file": keys, "--budget": arguments["budget"], "--engine spark": arguments["master"]}
         sums.refuse(
@@ -182,6 +190,14 @@ def _other(
         if isinstance(specification, MixedSpecification):
             return _groups(specification, out, request)
         return _sum(specification, out, request)
+
+
+def _reach(specification: Specification, out: Path, sources: tuple[str, ...]) -> Exit:
+    from hushuffle.cli import reach  # noqa: PLC0415 - only when needed
+    from hushuffle.collection.request import Request  # noqa: PLC0415
+
+    with heard(), progress(enabled=sys.stderr.isatty()) as tell:
+        return reach.collect(specification, out, Request(sources=sources, progress=tell))
 
 
 def _sum(specification: SumSpecification, out: Path, request: Request) -> Exit:

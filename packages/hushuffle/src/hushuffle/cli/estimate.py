@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from hushuffle.cli import sums
+from hushuffle.cli import reach, sums
 from hushuffle.cli.console import Exit, UsageError, color, master_of, misused, progress, warn, width
 from hushuffle.cli.options import Flag
 from hushuffle.errors import InvalidInputError
@@ -86,6 +86,14 @@ def estimate(
         options |= {"--engine": cluster, "more than one folder": reports[1:]}
         sums.refuse(options, "a [sum] has one estimate, from one folder. Pass a single folder, without these options.")
         return sums.estimate(reports[0], out=out, confidence=confidence, as_json=json)
+    from hushuffle.collection.column_views import is_of_views  # noqa: PLC0415 - only when needed
+
+    if any(is_of_views(folder) for folder in reports):
+        options = {"--manifest": manifest, "--chart": chart, "--all": every, "--engine": cluster}
+        options |= {"--heavy-hitters": heavy_hitters, "--simplex": simplex, "--counts-only": counts_only}
+        options |= {"more than one folder": reports[1:]}
+        sums.refuse(options, "a reach study has one release. Pass a single folder, without these options.")
+        return reach.estimate(reports[0], out=out, confidence=confidence, as_json=json)
     from hushuffle.collection.estimate import tally_columns  # noqa: PLC0415 - only when needed
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell, _counting(cluster) as count:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +14,10 @@ import numpy.typing as npt
 from hushuffle.assessment.reach.privacy import Design
 from hushuffle.assessment.trials import deviation
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
-from hushuffle.estimation.column_views import answers_question, planned_people
-from hushuffle.estimation.column_views import people as estimated_people
-from hushuffle.estimation.contacts import Frequencies, frequencies, planned_frequencies
-from hushuffle.estimation.reach import Question, Reach, exclusive, overlap, planned, reach
+from hushuffle.estimation.column_views import planned_people
+from hushuffle.estimation.contacts import planned_frequencies
+from hushuffle.estimation.reach import Reach, exclusive, overlap, planned, reach
+from hushuffle.estimation.reach_questions import ReachQuestion, answered, people_with, questions, questions_of
 from hushuffle.mechanisms.column_views import ColumnCounts, ColumnViews
 from hushuffle.mechanisms.randomizers import BitFlipping
 from hushuffle.mechanisms.sketches import align, logo_counts
@@ -28,21 +27,6 @@ from hushuffle.specification import Audiences
 from hushuffle.specification.specification import Run
 
 _ASK: Final = {"reach": reach, "overlap": overlap, "exclusive": exclusive}
-_MOST_FOR_ALL: Final = 4
-"""Up to this number of publishers, the overlap of every set of publishers is estimated."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A question that the study answers, for example the reach of some publishers, and the label of its row.
-
-    "contacts" asks for the people with this number of `contacts`.
-    """
-
-    question: Question | Literal["contacts"]
-    publishers: tuple[int, ...]
-    label: str
-    contacts: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,70 +38,13 @@ class Figure:
     in standard deviations (None: the study was not run, or a run gave no answer).
     """
 
-    asked: Asked
+    asked: ReachQuestion
     truth: float
     predicted: float
     refused: str = ""
     estimate: Reach | None = None
     measured: float | None = None
     z: float | None = None
-
-
-def questions(names: tuple[str, ...]) -> tuple[Asked, ...]:
-    """Total reach, each publisher's reach, its people that no other reaches, and overlaps.
-
-    >>> [asked.label for asked in questions(("tv", "web"))]
-    ['tv or web', 'tv', 'web', 'tv alone', 'web alone', 'tv and web']
-    """
-    everyone, k = tuple(range(len(names))), len(names)
-    single = [Asked(question="reach", publishers=(each,), label=names[each]) for each in everyone]
-    if k == 1:
-        return tuple(single)
-    union = " or ".join(names) if k <= 2 else f"any of the {k}"
-    alone = [Asked(question="exclusive", publishers=(each,), label=f"{names[each]} alone") for each in everyone]
-    sizes = range(2, (k if k <= _MOST_FOR_ALL else 2) + 1)
-    several = [
-        Asked(
-            question="overlap",
-            publishers=chosen,
-            label=f"{', '.join(names[each] for each in chosen[:-1])} and {names[chosen[-1]]}",
-        )
-        for size in sizes
-        for chosen in combinations(everyone, size)
-    ]
-    return (Asked(question="reach", publishers=everyone, label=union), *single, *alone, *several)
-
-
-def questions_of(names: tuple[str, ...], views: ColumnViews | None) -> tuple[Asked, ...]:
-    """Return total reach, and the other questions that a release of views can answer (None: of flipped filters)."""
-    every = questions(names)
-    if views is None:
-        return every
-    listed = {(asked.question, asked.publishers): asked for asked in every}
-    for view in views.views:
-        who = tuple(sorted(view.publishers))
-        if view.shows != "patterns" and ("reach", who) not in listed:
-            label = " or ".join(names[each] for each in who)
-            listed["reach", who] = Asked(question="reach", publishers=who, label=label)
-    shown = [
-        asked
-        for (question, who), asked in list(listed.items())[1:]
-        if question != "contacts" and answers_question(views, question, who)
-    ]
-    contacts = [
-        Asked(
-            question="contacts", publishers=view.publishers, label=_contacts_label(number, view.most), contacts=number
-        )
-        for view in views.views
-        if view.most is not None
-        for number in range(1, view.most + 1)
-    ]
-    return (every[0], *shown, *contacts)
-
-
-def _contacts_label(number: int, most: int) -> str:
-    words = "contact" if number == 1 else "contacts"
-    return f"{number} or more contacts" if number == most else f"{number} {words}"
 
 
 def figures(audiences: Audiences, design: Design, *, run: Run, progress: Callable[[float], None]) -> tuple[Figure, ...]:
@@ -213,7 +140,7 @@ def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
     return f"Target {word}: the predicted error of the total reach is {size} of the reach; the target is {target:g}. "
 
 
-def _planned(queries: Sequence[Asked], people: npt.NDArray[np.int64], design: Design) -> tuple[Figure, ...]:
+def _planned(queries: Sequence[ReachQuestion], people: npt.NDArray[np.int64], design: Design) -> tuple[Figure, ...]:
     sets = np.flatnonzero(people)
     held = people[sets]
 
@@ -221,10 +148,10 @@ def _planned(queries: Sequence[Asked], people: npt.NDArray[np.int64], design: De
     def union(publishers: tuple[int, ...]) -> float:
         return float(held[sets & sum(1 << each for each in publishers) != 0].sum())
 
-    def answer(query: Asked) -> Reach:
+    def answer(query: ReachQuestion) -> Reach:
         question, who = query.question, query.publishers
         if question == "contacts":
-            return _contacts(planned_frequencies(_views(design), _by_contacts(sets, held, design)), query)
+            return people_with(planned_frequencies(_views(design), _by_contacts(sets, held, design)), query)
         if design.views is None:
             return planned(people, protocol=design.protocol, question=question, publishers=who, hashes=design.hashes)
         return planned_people(design.views, question, reach=union, publishers=who)
@@ -252,20 +179,12 @@ def _views(design: Design) -> ColumnViews:
     return design.views
 
 
-def _contacts(seen: Frequencies, query: Asked) -> Reach:
-    place = query.contacts - 1
-    return Reach(
-        estimate=float(seen.estimates[place]),
-        standard_error=float(seen.standard_errors[place]),
-        question="contacts",
-        publishers=query.publishers,
-    )
-
-
-def _answers(counts: Histogram | ColumnCounts, queries: list[Asked], design: Design) -> dict[Asked, Reach]:
+def _answers(
+    counts: Histogram | ColumnCounts, wanted: list[ReachQuestion], design: Design
+) -> dict[ReachQuestion, Reach]:
     """The estimates by question; questions without an estimate in this run are left out."""
-    answers: dict[Asked, Reach] = {}
-    for each in queries:
+    answers: dict[ReachQuestion, Reach] = {}
+    for each in wanted:
         with suppress(NumericalError):
             if isinstance(counts, ColumnCounts):
                 answers[each] = answered(counts, each)
@@ -273,17 +192,6 @@ def _answers(counts: Histogram | ColumnCounts, queries: list[Asked], design: Des
                 ask = _ASK[each.question]
                 answers[each] = ask(counts, protocol=design.protocol, publishers=each.publishers, hashes=design.hashes)
     return answers
-
-
-def answered(counts: ColumnCounts, query: Asked) -> Reach:
-    """Return the estimate of one question from a release of views.
-
-    Raises:
-        NumericalError: too few columns are empty, or the noise is too large.
-    """
-    if query.question == "contacts":
-        return _contacts(frequencies(counts), query)
-    return estimated_people(counts, query.question, publishers=query.publishers)
 
 
 def _observed(audiences: Audiences, design: Design, rng: Randomness) -> Histogram | ColumnCounts:

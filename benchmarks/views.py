@@ -6,6 +6,7 @@ publishers together reach half as many people as there are columns.
 
 from __future__ import annotations
 
+import math
 import resource
 import sys
 import time
@@ -16,8 +17,10 @@ import numpy as np
 
 import hushuffle as hs
 from hushuffle.errors import NumericalError
-from hushuffle.estimation.column_views import assumed_reach, people
+from hushuffle.estimation.column_views import assumed_reach, people, planned_people
+from hushuffle.estimation.reach import planned
 from hushuffle.numerics.normal_pair import shift_between
+from hushuffle.specification.reach import assumed_people
 
 DELTA = 1e-12
 EPSILONS = (0.0033, 0.01, 0.05, 0.5)
@@ -82,6 +85,8 @@ def comparison() -> None:
     for epsilon in (0.0033, 0.0041):
         count = 1 / float(shift_between(epsilon, DELTA))
         print(f"epsilon {epsilon}: Gaussian count {count:,.0f}; from 1/60 of the people {60 * count:,.0f}")
+        laplace, several = math.sqrt(2) / epsilon, math.sqrt(60) * count
+        print(f"  all people, one Laplace count {laplace:,.0f}; 60 Gaussian counts, composed {several:,.0f}")
         for unions in ([everyone], sets):
             plan = hs.bloom.plan_views(
                 publishers=10,
@@ -93,6 +98,21 @@ def comparison() -> None:
             )
             worst = max(answer.standard_error for answer in plan.answers)
             print(f"  {len(unions)} answers in one release of views: {worst:,.0f}; {plan.design.dummies:.3g} dummies")
+
+
+def flips() -> None:
+    """Compare flipped filters of three publishers with the bit patterns of true columns, at equal epsilon."""
+    columns, epsilon, reach = 10**7, 0.0033, audiences(3, 10**7)
+    least = hs.bloom.estimate_flip_prob(filters=3, bits=columns, epsilon=epsilon, delta=DELTA)
+    everyone = assumed_people(10**7, [3 * 10**6] * 3)
+    shares = everyone * (reach((0, 1, 2)) / everyone.sum())
+    protocol = hs.Protocol(randomizer=hs.BitFlipping(width=3, p=least.p), shuffler=hs.UniformShuffle(), n=columns)
+    print(f"three publishers, flips: {planned(shares, protocol=protocol)}")
+    law = hs.DummyLaw.discrete_laplace(center=24_500, scale=607.0)
+    view = hs.ColumnView(publishers=(0, 1, 2), shows="patterns", each=law)
+    design = hs.ColumnViews(publishers=3, columns=columns, views=(view,))
+    bound = hs.bloom.views_epsilon(design, delta=DELTA)
+    print(f"three publishers, dummies, epsilon {bound.upper:.4f}: {planned_people(design, reach=reach)}")
 
 
 def release() -> None:
@@ -125,5 +145,6 @@ def _random_columns(
 if __name__ == "__main__":
     release()
     comparison()
+    flips()
     if "--release" not in sys.argv:
         plans()

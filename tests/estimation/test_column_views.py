@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable
 from functools import cache
 from itertools import combinations
@@ -190,3 +192,37 @@ def test_full_columns_are_refused() -> None:
         planned_frequencies(design(CONTACTS), [1.0])
     with pytest.raises(InvalidInputError, match="reach"):
         consistent([Reach(estimate=1.0, standard_error=1.0, question="overlap", publishers=(0,))])
+
+
+def test_noise_of_its_own_for_empty_columns() -> None:
+    """The known number of columns corrects each count in proportion to its variance."""
+    each, empty = (hs.DummyLaw.discrete_gaussian(center=200, sigma=sigma) for sigma in (30.0, 5.0))
+    view = hs.ColumnView(publishers=(0, 1), shows="patterns", each=each, empty=empty)
+    design = hs.ColumnViews(publishers=2, columns=10_000, views=(view,))
+    assert design.dummies == pytest.approx(800)
+    columns = np.repeat([0, 1, 2, 3], [6000, 2000, 1500, 500])
+    rng, runs = hs.reproducible(3), 600
+    seen = [design.release(columns, rng=rng) for _ in range(runs)]
+    variances = [25.0, 900.0, 900.0, 900.0]
+    for who, cells in (((0, 1), [0]), ((0,), [0, 2])):
+        empties = []
+        for counts in seen:
+            numbers = [int(count) - 200 for count in counts.counts[0]]
+            excess = sum(numbers) - 10_000
+            empties.append(sum(numbers[cell] - variances[cell] / sum(variances) * excess for cell in cells))
+        estimates = [people(counts, publishers=who).estimate for counts in seen]
+        assert estimates == pytest.approx([-10_000 * math.log(empty / 10_000) for empty in empties], rel=1e-6)
+        part = sum(variances[cell] for cell in cells)
+        noise = part - part**2 / sum(variances)
+        assert np.std(empties) == pytest.approx(math.sqrt(noise), rel=0.12)
+        exact = dataclasses.replace(view, each=hs.DummyLaw.of({0: 1.0}), empty=None)
+        plain = dataclasses.replace(design, views=(exact,))
+        true = {(0, 1): 6000, (0,): 7500}[who]
+
+        def reach(_: tuple[int, ...], true: int = true) -> float:
+            return -10_000 * math.log(true / 10_000)
+
+        errors = [planned_people(made, reach=reach, publishers=who).standard_error ** 2 for made in (design, plain)]
+        assert errors[0] - errors[1] == pytest.approx(noise * (10_000 / true) ** 2, rel=0.01)
+    with pytest.raises(InvalidInputError, match="`empty`"):
+        hs.ColumnView(publishers=(0, 1), each=each, empty=empty)

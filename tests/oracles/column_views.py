@@ -10,7 +10,8 @@ from fractions import Fraction
 from itertools import product
 
 Column = tuple[int, ...]
-Law = Mapping[int, Fraction]
+Law = Mapping[int, Fraction] | tuple[Mapping[int, Fraction], Mapping[int, Fraction]]
+"""The dummies of each count; or those of the first count, and of each other."""
 Shown = tuple[str, tuple[int, ...], int]
 """What a view shows, its publishers, and the largest number of contacts."""
 
@@ -46,11 +47,12 @@ def release(views: Sequence[tuple[Shown, Law]], columns: Sequence[Column]) -> di
     """Return the probabilities of all released counts."""
     outcomes: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
     for shown, law in views:
-        for truth in counts(shown, columns):
+        first, other = law if isinstance(law, tuple) else (law, law)
+        for place, truth in enumerate(counts(shown, columns)):
             outcomes = {
                 (*before, truth + dummies): chance * share
                 for before, chance in outcomes.items()
-                for dummies, share in law.items()
+                for dummies, share in (other if place else first).items()
             }
     return outcomes
 

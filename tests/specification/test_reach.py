@@ -185,14 +185,6 @@ def test_the_example() -> None:
     assert not about_reach({"population": 3})
 
 
-def test_the_page_has_the_example() -> None:
-    page = (EXAMPLE.parents[1] / "docs" / "how-to" / "reach-study.md").read_text(encoding="utf-8")
-    (plan,) = [
-        part.partition("```")[0] for part in page.split("```toml\n")[1:] if "[targets]" in part.partition("```")[0]
-    ]
-    assert parse(plan) == load(EXAMPLE)
-
-
 def test_randomizers() -> None:
     kind = parse(PLANNED + RANDOMIZER + REST).randomizer
     assert kind.build(3) == randomizers.BitFlipping(width=3, p=0.1)
@@ -299,9 +291,10 @@ def many(views: str, *, publishers: int = 12) -> str:
 
 def test_views_of_columns() -> None:
     own = 'each = { kind = "discrete-laplace", center = 90, scale = 3.0 }'
+    empty = own.replace("each", "empty")
     views = (
         '{ shows = "union" }, { shows = "union", sets_of = 2, publishers = ["a3", "a1", "a0"] }, '
-        f'{{ shows = "patterns", publishers = ["a11", "a0"], {own} }}, {{ shows = "contacts", most = 4 }}'
+        f'{{ shows = "patterns", publishers = ["a11", "a0"], {own}, {empty} }}, {{ shows = "contacts", most = 4 }}'
     )
     text = many(views)
     specification = parse(text)
@@ -321,6 +314,7 @@ def test_views_of_columns() -> None:
     ]
     assert [view.shows for view in shown.views] == [*["union"] * 4, "patterns", "contacts"]
     assert [view.each == default for view in shown.views] == [True, True, True, True, False, True]
+    assert [view.empty is None for view in shown.views] == [True, True, True, True, False, True]
     assert sum(view.cells for view in shown.views) == 4 + 4 + 5  # not 2**12
 
 
@@ -334,6 +328,7 @@ def test_views_of_columns() -> None:
         ('{ shows = "union", publishers = ["a0", "a0"] }', "views[0].publishers: must be different publishers"),
         ('{ shows = "union", sets_of = 13 }', "views[0].sets_of: must be at most 12"),
         ('{ shows = "patterns" }', "views[0].publishers: must be at most 10 publishers"),
+        ('{ shows = "union", empty = { kind = "geometric", mean = 3.0 } }', "views[0].empty: must be left out"),
         ('{ shows = "contacts" }', "views[0].most: must be given, got nothing"),
         ('{ shows = "union", most = 3 }', 'views[0].most: must be left out without shows = "contacts", got 3'),
         (

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 from typing import Any
@@ -20,10 +21,12 @@ Views = list[tuple[oracle.Shown, oracle.Law]]
 
 
 def design(views: Views, *, publishers: int, columns: int, hashes: int = 1) -> hs.ColumnViews:
-    made = [
-        hs.ColumnView(publishers=who, shows=what, most=most or None, each=hs.DummyLaw.of(law))  # type: ignore[arg-type]
-        for (what, who, most), law in views
-    ]
+    made = []
+    for (what, who, most), law in views:
+        first, other = law if isinstance(law, tuple) else (None, law)
+        empty = None if first is None else hs.DummyLaw.of(first)
+        each = hs.DummyLaw.of(other)
+        made.append(hs.ColumnView(publishers=who, shows=what, most=most or None, each=each, empty=empty))  # type: ignore[arg-type]
     return hs.ColumnViews(publishers=publishers, columns=columns, views=tuple(made), hashes=hashes)
 
 
@@ -38,6 +41,9 @@ def design(views: Views, *, publishers: int, columns: int, hashes: int = 1) -> h
         ([(TWICE, PEAK)], 2, 2, 2),
         ([(WIDE, COIN)], 3, 1, 1),
         ([(THREE, PEAK)], 3, 1, 2),
+        ([(PATTERNS, (COIN, PEAK))], 2, 1, 2),
+        ([(PATTERNS, (SKEWED, COIN))], 2, 1, 1),
+        ([(PATTERNS, (PEAK, COIN))], 2, 1, 1),
     ],
 )
 def test_one_view_is_exact(views: Views, publishers: int, largest: int, columns: int, epsilon: float) -> None:
@@ -58,6 +64,8 @@ def test_one_view_is_exact(views: Views, publishers: int, largest: int, columns:
         ([(THREE, PEAK), (("union", (0,), 0), PEAK), (("union", (1,), 0), PEAK), (("union", (2,), 0), PEAK)], 3, 1, 1),
         ([(WIDE, COIN), (THREE, SKEWED)], 3, 1, 1),
         ([(UNION, PEAK), (UNION, PEAK)], 2, 1, 2),
+        ([(PATTERNS, (COIN, SKEWED)), (UNION, PEAK)], 2, 1, 1),
+        ([(PATTERNS, (PEAK, COIN)), (PAIR, PEAK)], 2, 1, 1),
     ],
 )
 def test_several_views_together_by_enumeration(
@@ -117,6 +125,18 @@ def test_one_count_costs_half_of_two() -> None:
     )
     assert one.upper == pytest.approx(1 / 60, rel=1e-4)
     assert two.upper == pytest.approx(2 / 60, rel=1e-4)
+
+
+def test_less_noise_for_empty_columns_costs_less_than_a_further_view() -> None:
+    """Two counts change: that of empty columns and another, or two others."""
+    other, first = (hs.DummyLaw.discrete_laplace(center=round(40 * scale), scale=scale) for scale in (60.0, 30.0))
+    patterns = hs.ColumnView(publishers=(0, 1), shows="patterns", each=other, empty=first)
+    bound = hs.bloom.views_epsilon(hs.ColumnViews(publishers=2, columns=10**6, views=(patterns,)), delta=1e-12)
+    assert bound.upper == pytest.approx(1 / 60 + 1 / 30, rel=1e-4)
+    assert bound.lower == pytest.approx(bound.upper, rel=1e-3)
+    apart = (hs.ColumnView(publishers=(0, 1), each=first), dataclasses.replace(patterns, empty=None))
+    more = hs.bloom.views_epsilon(hs.ColumnViews(publishers=2, columns=10**6, views=apart), delta=1e-12)
+    assert more.upper == pytest.approx(1 / 30 + 2 / 60, rel=1e-2)
 
 
 def test_many_equal_views_of_gaussian_dummies() -> None:

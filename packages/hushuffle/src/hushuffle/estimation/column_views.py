@@ -161,11 +161,15 @@ def consistent(reaches: Sequence[Reach]) -> tuple[Reach, ...]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Shows:
-    """What one view shows of z_U for some sets U (`masks`): `rows` weigh its counts, each with the noise `variance`."""
+    """What one view shows of z_U for some sets U (`masks`): `rows` weigh its counts, whose noise has `variances`.
+
+    `shares` are the parts of the known sum of all counts in each estimate, shape (sets,).
+    """
 
     masks: tuple[int, ...]
     rows: Array
-    variance: float
+    variances: Array
+    shares: Array
 
     @classmethod
     def of(cls, view: ColumnView, publishers: tuple[int, ...], needed: Sequence[int]) -> _Shows:
@@ -179,24 +183,31 @@ class _Shows:
             )
             avoids = (sets[:, None] & np.arange(1 << len(own))[None, :] == 0).astype(np.float64)
             # The sum of all counts is known, so only deviations from the mean of a row carry noise.
-            noise = view.each.variance * (1 << (len(view.publishers) - len(own)))
-            return cls(masks=masks, rows=avoids - avoids.mean(axis=1, keepdims=True), variance=noise)
+            noise = cls._merged(view, view.variances, publishers)
+            shares = avoids @ _parts(noise)
+            return cls(masks=masks, rows=avoids - shares[:, None], variances=noise, shares=shares)
         share = 1.0 if view.shows == "union" else 1 - 1 / view.cells
         masks = (whole,) if whole in needed and len(own) == len(view.publishers) else ()
-        return cls(masks=masks, rows=np.ones((len(masks), 1)), variance=view.each.variance * share)
+        variances = np.array([view.each.variance * share])
+        return cls(masks=masks, rows=np.ones((len(masks), 1)), variances=variances, shares=np.zeros(len(masks)))
+
+    @staticmethod
+    def _merged(view: ColumnView, cells: Array, publishers: tuple[int, ...]) -> Array:
+        """Return the sums of the values of all bit patterns that agree on `publishers`."""
+        width = len(view.publishers)
+        away = tuple(width - 1 - bit for bit, each in enumerate(view.publishers) if each not in publishers)
+        merged: Array = cells.reshape((2,) * width).sum(axis=away).reshape(-1)
+        return merged
 
     def read(self, view: ColumnView, counts: Array, publishers: tuple[int, ...], columns: int) -> Array:
         """Return the estimates of z_U, shape (sets,)."""
-        cells: Array = counts - view.each.mean
+        cells: Array = counts - view.means
         if view.shows == "union":
             return columns - cells[: len(self.masks)]
-        cells -= (cells.sum() - columns) / cells.size
         if view.shows == "contacts":
+            cells -= (cells.sum() - columns) / cells.size
             return cells[: len(self.masks)]
-        width = len(view.publishers)
-        away = tuple(width - 1 - bit for bit, each in enumerate(view.publishers) if each not in publishers)
-        cells = cells.reshape((2,) * width).sum(axis=away).reshape(-1)
-        values: Array = self.rows @ cells + columns * (self.rows > 0).mean(axis=1)
+        values: Array = self.rows @ self._merged(view, cells, publishers) + columns * self.shares
         return values
 
 
@@ -265,7 +276,7 @@ class _Needed:
     def _noises(self) -> dict[int, Array]:
         """For each view, the variance of its estimate of each of `masks` (infinite: not shown), shape (sets,)."""
         return {
-            place: self._placed(part, part.variance * (part.rows**2).sum(axis=1), missing=math.inf)
+            place: self._placed(part, part.rows**2 @ part.variances, missing=math.inf)
             for place, part in self.shows.items()
         }
 
@@ -317,8 +328,14 @@ class _Needed:
         total = 0.0
         for place, part in self.shows.items():
             own = dict(zip(self.masks, (slopes * self._shares[place]).tolist(), strict=True))
-            total += part.variance * float(((np.array([own[mask] for mask in part.masks]) @ part.rows) ** 2).sum())
+            total += float((np.array([own[mask] for mask in part.masks]) @ part.rows) ** 2 @ part.variances)
         return total
+
+
+def _parts(variances: Array) -> Array:
+    """Return the shares of the variances in their sum; equal shares without any noise."""
+    total = variances.sum()
+    return variances / total if total > 0 else np.full(variances.size, 1 / variances.size)
 
 
 def _weights_of(condition: Condition, width: int) -> Array:

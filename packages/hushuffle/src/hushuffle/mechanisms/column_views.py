@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
 
 Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Dummies = DummyLaw | GeometricDummies
 Shown = Literal["union", "patterns", "contacts"]
 SHOWN: Final[tuple[Shown, ...]] = get_args(Shown)
 MOST_PUBLISHERS: Final = 20
@@ -45,6 +47,9 @@ class ColumnView:
             from 0 to `most`; larger sums count as `most`.
         each: distribution of the number of dummies, drawn for each count.
         most: largest number of contacts, 1 to 255; only for "contacts".
+        empty: only for "patterns": the distribution for the columns without any entry (None: `each`). Their number
+            gives the union of all `publishers`. Less noise here costs little epsilon, because two columns that both
+            have entries differ in two other counts.
 
     Raises:
         InvalidInputError: an argument is out of range.
@@ -55,14 +60,19 @@ class ColumnView:
     """
 
     publishers: tuple[int, ...]
-    each: DummyLaw | GeometricDummies
+    each: Dummies
     shows: Shown = "union"
     most: int | None = None
+    empty: Dummies | None = None
 
     def __post_init__(self) -> None:
         if self.shows not in SHOWN:
             _checks.reject("shows", f"one of {', '.join(SHOWN)}", self.shows)
         _checks.of_type("each", self.each, DummyLaw, GeometricDummies)
+        if self.empty is not None:
+            _checks.of_type("empty", self.empty, DummyLaw, GeometricDummies)
+            if self.shows != "patterns":
+                _checks.reject("empty", 'given only with shows="patterns"', repr(self.empty))
         chosen = tuple(_checks.integer("publishers", place, low=0) for place in self.publishers)
         if not chosen or not len(set(chosen)) == len(chosen) <= MOST_PUBLISHERS:
             _checks.reject("publishers", f"1 to {MOST_PUBLISHERS} publishers, each once", chosen)
@@ -85,7 +95,29 @@ class ColumnView:
     @property
     def dummies(self) -> float:
         """Mean number of dummies of all released counts together."""
-        return self.cells * self.each.mean
+        return self.cells * self.each.mean + (0.0 if self.empty is None else self.empty.mean - self.each.mean)
+
+    @property
+    def means(self) -> Floats:
+        """Mean number of dummies of each released count, shape (cells,)."""
+        return self._by_cell(self.each.mean, None if self.empty is None else self.empty.mean)
+
+    @property
+    def variances(self) -> Floats:
+        """Variance of the number of dummies of each released count, shape (cells,)."""
+        return self._by_cell(self.each.variance, None if self.empty is None else self.empty.variance)
+
+    def _by_cell(self, each: float, first: float | None) -> Floats:
+        values = np.full(self.cells, each)
+        values[0] = each if first is None else first
+        return values
+
+    def draw(self, rng: Randomness) -> Integers:
+        """Draw the number of dummies of each released count, shape (cells,)."""
+        drawn = self.each.draws(self.cells, rng)
+        if self.empty is not None:
+            drawn[0] = self.empty.draws(1, rng)[0]
+        return drawn
 
     @property
     def _unseen(self) -> int:
@@ -196,7 +228,7 @@ class ColumnViews(_checks.ByName):
         if total != self.columns:
             _checks.reject("columns", f"m = {self.columns} columns in all", f"<{total} columns>")
         source = secure() if rng is None else rng
-        noisy = (count + view.each.draws(view.cells, source) for count, view in zip(counts, self.views, strict=True))
+        noisy = (count + view.draw(source) for count, view in zip(counts, self.views, strict=True))
         return ColumnCounts(design=self, counts=tuple(noisy))
 
     def _chunks(self, columns: Any) -> Iterable[tuple[npt.NDArray[Any], Integers | None]]:

@@ -34,13 +34,15 @@ class View(Section):
     """Only with "contacts": largest number of contacts; more count as this number."""
     each: EndlessOrNot | None = None
     """Distribution of the number of dummies of each count of this view (default: `each` of [shuffler])."""
+    empty: EndlessOrNot | None = None
+    """Only with "patterns": the same for the columns without any entry (default: `each`), which give the union."""
 
     def built(self, names: Sequence[str], each: DummyLaw | GeometricDummies) -> Iterator[ColumnView]:
         """Yield the views for publishers `names`; `each` is used if the view has no distribution of its own."""
         chosen = [names.index(name) for name in self.publishers or names]
-        law = each if self.each is None else self.each.law()
+        law, empty = each if self.each is None else self.each.law(), None if self.empty is None else self.empty.law()
         for group in combinations(chosen, self.sets_of or len(chosen)):
-            yield ColumnView(publishers=group, shows=self.shows, most=self.most, each=law)
+            yield ColumnView(publishers=group, shows=self.shows, most=self.most, each=law, empty=empty)
 
 
 def build_views(
@@ -111,6 +113,9 @@ def _view(table: Mapping[str, Any], key: str, names: list[str], *, read: bool) -
         hint = 'Name fewer publishers, or use shows = "union" with sets_of.'
         rule = f'must be at most {MOST_PATTERNS} publishers for shows = "patterns"'
         yield Problem(key=f"{key}.publishers", rule=rule, value=f"{size}", hint=hint)
+    if "empty" in table and table.get("shows") != "patterns":
+        rule = 'must be left out without shows = "patterns"'
+        yield Problem(key=f"{key}.empty", rule=rule, value="a table")
     contacts = table.get("shows") == "contacts"
     if contacts != ("most" in table) and isinstance(table.get("shows"), str):
         rule = "must be given" if contacts else 'must be left out without shows = "contacts"'

@@ -93,6 +93,13 @@ class ValueCounts:
         infinite: Floats = np.full(self.own.size, np.inf)
         return np.asarray(np.divide(self.own, self.without, out=infinite, where=self.without > 0))
 
+    @property
+    def variance(self) -> float:
+        """The variance of the count without the target's report."""
+        places = np.arange(self.without.size)
+        mean = float(self.without @ places)
+        return float(self.without @ (places - mean) ** 2)
+
     @cached_property
     def falling(self) -> tuple[Floats, Floats, Floats]:
         """Negated ratios in ascending order, and the total probabilities of the first 0, 1, ... of these counts."""
@@ -140,7 +147,8 @@ STILL = ValueCounts(without=np.ones(1), own=np.ones(1))
 class OneCount(PrivacyCurve):
     """Privacy curve of one released count, which one person's value raises by 1 or not, among a number of dummies.
 
-    `n` is the number of people (or columns). Unlike `TrueAmongEach`, no other count changes in return.
+    `n` is the number of people (or columns). Unlike `TrueAmongEach`, no other count changes in return, unless `other`
+    is given: then that count, with dummies of another distribution, falls by 1.
 
     >>> import hushuffle as hs
     >>> laplace = ValueCounts.of(hs.DummyLaw.discrete_laplace(center=90, scale=3.0))
@@ -150,10 +158,14 @@ class OneCount(PrivacyCurve):
 
     counts: ValueCounts
     n: int
+    other: ValueCounts = STILL
     exact = True
     pure = math.inf
     sources = (MURAKAMI,)
-    proof = "an exact sum over all values of one count"
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        return f"an exact sum over all values of {'one count' if self.other is STILL else 'two counts'}"
 
     @cached_property
     def certain(self) -> float:  # type: ignore[override]
@@ -164,9 +176,7 @@ class OneCount(PrivacyCurve):
         return self.upper(LARGEST)
 
     def guess(self) -> float:
-        places = np.arange(self.counts.without.size)
-        mean = float(self.counts.without @ places)
-        return 3 / math.sqrt(float(self.counts.without @ (places - mean) ** 2) + 1)
+        return sum(3 / math.sqrt(counts.variance + 1) for counts in {self.counts, self.other} - {STILL})
 
     def upper(self, epsilon: float) -> float:
         return max(min(max(high for _, high in self._both(epsilon)), 1.0), _TINY)
@@ -179,10 +189,18 @@ class OneCount(PrivacyCurve):
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         del log_tail  # missing events have negligible probability
         witness = Witness(family=AT_FIRST, others=(self.n - 1,), target=(1, 0))
-        return (DatasetPair(witness=witness, p=self.counts.own, q=self.counts.without, doubt=self.counts.doubt),)
+        if self.other is STILL:
+            return (DatasetPair(witness=witness, p=self.counts.own, q=self.counts.without, doubt=self.counts.doubt),)
+        first, second = self.counts.together(), self.other.together()
+        p, q = np.outer(first.own, second.without).ravel(), np.outer(first.without, second.own).ravel()
+        return (DatasetPair(witness=witness, p=p, q=q, doubt=2 * (first.doubt + second.doubt)),)
 
     def _both(self, epsilon: float) -> tuple[tuple[float, float], tuple[float, float]]:
         """Bounds on the divergence with the value from that without it, and of that without from that with it."""
+        if self.other is not STILL:
+            return divergence_between(self.counts, self.other, epsilon), divergence_between(
+                self.other, self.counts, epsilon
+            )
         return divergence_between(self.counts, STILL, epsilon), divergence_between(self._turned, STILL, epsilon)
 
     @cached_property
@@ -246,9 +264,7 @@ class TrueAmongEach(PrivacyCurve):
         return 0.0 if math.isfinite(self.pure) else self.upper(LARGEST)
 
     def guess(self) -> float:
-        places = np.arange(self.counts.without.size)
-        mean = float(self.counts.without @ places)
-        return 6 / math.sqrt(float(self.counts.without @ (places - mean) ** 2) + 1)
+        return 6 / math.sqrt(self.counts.variance + 1)
 
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:

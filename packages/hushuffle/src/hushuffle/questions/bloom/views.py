@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 from hushuffle import _checks
 from hushuffle.curves.base import Laws, PrivacyCurve, bracket
+from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.value_dummies import OneCount, TrueAmongEach, ValueCounts
 from hushuffle.curves.pairs.composition import ComposedCurve
 from hushuffle.curves.rules.batches import one_by_one
-from hushuffle.mechanisms.column_views import ColumnViews
-from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
-from hushuffle.mechanisms.shufflers.source import GeometricDummies
+from hushuffle.curves.rules.every_group import WorstCurve
+from hushuffle.mechanisms.column_views import ColumnViews, Dummies
 from hushuffle.model import Bound
 
 _HALVINGS: Final = 24
@@ -83,12 +83,29 @@ def views_delta(design: ColumnViews, *, epsilon: float) -> Bound:
 
 def views_curve(design: ColumnViews) -> PrivacyCurve:
     """Return the privacy curve of all views of a design if one column changes."""
-    kinds = Counter((view.each, view.moved) for view in design.views)
-    laws: Laws = [(_curve(each, moved, design.columns), times) for (each, moved), times in kinds.items()]
+    kinds = Counter((view.each, view.moved, view.empty) for view in design.views)
+    laws: Laws = [(_curve(*kind, design.columns), times) for kind, times in kinds.items()]
     return laws[0][0] if kinds.total() == 1 else ComposedCurve(laws=laws)
 
 
 @lru_cache(maxsize=256)
-def _curve(each: DummyLaw | GeometricDummies, moved: int, columns: int) -> PrivacyCurve:
+def _curve(each: Dummies, moved: int, empty: Dummies | None, columns: int) -> PrivacyCurve:
     counts = ValueCounts.of(each)
-    return OneCount(counts=counts, n=columns) if moved == 1 else TrueAmongEach.of(counts, k=3, n=columns)
+    if moved == 1:
+        return OneCount(counts=counts, n=columns)
+    among = TrueAmongEach.of(counts, k=3, n=columns)
+    if empty is None:
+        return among
+    filled = OneCount(counts=counts, other=ValueCounts.of(empty), n=columns)
+    return _Filled(curves=(filled, among))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Filled(WorstCurve):
+    """The larger curve of a column that is empty or full, and of one that has two patterns, neither empty.
+
+    Only the former changes all views at once, so only its datasets compose with those of other views.
+    """
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        return self.curves[0].datasets(log_tail=log_tail)

@@ -1,4 +1,8 @@
-"""Every figure that is printed for a release of several features at once holds the truth by enumeration."""
+"""Every figure that is printed for a release of several features at once holds the truth by enumeration.
+
+Views of columns are not drawn here: they count one column in several releases, and no `Release` describes that.
+`tests/questions/bloom/test_views.py` draws them, with an oracle of their own.
+"""
 
 from __future__ import annotations
 

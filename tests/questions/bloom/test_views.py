@@ -78,6 +78,35 @@ def test_several_views_together_by_enumeration(
     assert bound.upper <= 1.3 * float(truth) + 1e-12
 
 
+def drawn_law(rng: np.random.Generator) -> dict[int, Fraction]:
+    weights = [int(each) for each in rng.integers(1, 5, size=rng.integers(2, 4))]
+    return {number: Fraction(weight, sum(weights)) for number, weight in enumerate(weights)}
+
+
+def drawn_views(rng: np.random.Generator, publishers: int) -> Views:
+    """Return one or two views of any publishers, some with less or more noise for empty columns."""
+    views: Views = []
+    for _ in range(rng.integers(1, 3)):
+        who = tuple(rng.permutation(publishers)[: rng.integers(1, publishers + 1)].tolist())
+        what = str(rng.choice(["union", "patterns", "contacts"]))
+        law = drawn_law(rng)
+        own = what == "patterns" and rng.random() < 0.6
+        views.append(((what, who, 2 if what == "contacts" else 0), (drawn_law(rng), law) if own else law))
+    return views
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_drawn_views_by_enumeration(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    views, columns = drawn_views(rng, 2), int(rng.integers(1, 3))
+    made = design(views, publishers=2, columns=columns)
+    for epsilon in (0.0, 0.3, 1.5):
+        growth = Fraction(math.exp(epsilon))
+        truth = oracle.worst(views, publishers=2, largest=2, columns=columns, growth=growth)
+        bound = hs.bloom.views_delta(made, epsilon=epsilon)
+        assert bound.lower * (1 - 1e-12) <= truth <= bound.upper * (1 + 1e-12), views
+
+
 def test_epsilon_against_enumeration() -> None:
     views: Views = [(UNION, PEAK), (PAIR, PEAK)]
     bound = hs.bloom.views_epsilon(design(views, publishers=2, columns=1), delta=0.3)

@@ -33,10 +33,9 @@ def single(_request: Request) -> Report:
                 "Merging the columns of S that are multiples of each other gives the reduced shuffle.",
             ),
             _pattern(
-                1,
+                "Table I(a)",
+                _NOISE_MARKS,
                 noise,
-                4,
-                "one for each number of answers that differ",
                 "Table I(a) contains the full channel N representing the application of",
             ),
         ),
@@ -55,7 +54,7 @@ def combined(_request: Request) -> Report:
         "Do noise and shuffle give the same channel in both orders?",
         (
             COMMUTE.claimed("Noise and shuffle commute.", first == second, "NS and SN agree in every entry."),
-            _pattern(2, first, 6, "in the printed pattern", "are identical, as represented in Table II."),
+            _pattern("Table II", _BOTH_MARKS, first, "are identical, as represented in Table II."),
             NOISE.claimed(
                 "NS refines N: the shuffle after the noise never leaks more, for any prior and gain.",
                 bool(finer),
@@ -77,7 +76,9 @@ def reduced_cascade(_request: Request) -> Report:
         "What remains when only the histogram of the noisy answers is kept?",
         (
             CASCADE.claimed("NS^r and NS are equivalent.", same, _BOTH_WAYS),
-            _pattern(3, channel, 8, "as printed", "followed by the reduced shuffle is represented in Table III."),
+            _pattern(
+                "Table III", _REDUCED_MARKS, channel, "followed by the reduced shuffle is represented in Table III."
+            ),
         ),
         (("NS^r", channel),),
         "Proposition 12",
@@ -95,10 +96,12 @@ def reduced_noise(_request: Request) -> Report:
         (
             claim(
                 "Example 24, Table IV",
-                "The first and the last row are those of NS^r.",
-                ends,
-                "Equal in every entry: only one data set has that histogram.",
+                "The entries of the table.",
+                None,
+                "By Definition 23 the first and the last row are those of NS^r: one data set has each of these "
+                f"histograms{'' if ends else ', but they differ'}.",
                 quote="Table IV contains the channel representing the application of a reduced",
+                reason="Our copy of the text has lost all entries of this table.",
             ),
         ),
         (("N^r", reduced),),
@@ -177,15 +180,36 @@ def _study(
 _BOTH_WAYS: Final = "Linear programming finds a post-processing from each to the other."
 
 
-def _pattern(number: int, channel: Channel, entries: int, which: str, quote: str) -> Claim:
-    """Return the claim that the channel has the same pattern of equal entries as its printed table."""
+_ROWS: Final = ("aaa", "aab", "aba", "baa", "abb", "bab", "bba", "bbb")
+_NOISE_MARKS: Final = "15558884 51885548 58185458 58814558 85541885 85458185 84558815 48885551"
+_BOTH_MARKS: Final = "15558884 5999xxx8 5999xxx8 5999xxx8 8xxx9995 8xxx9995 8xxx9995 48885551"
+_REDUCED_MARKS: Final = "1234 5678 5678 5678 8765 8765 8765 4321"
+"""The numbers of the colours of the printed entries, by row; x is 10."""
+
+
+def _pattern(place: str, marks: str, channel: Channel, quote: str) -> Claim:
+    """Return the claim that entries of the channel are equal exactly where the printed marks are."""
+    columns = _ROWS if len(channel.outputs) == len(_ROWS) else tuple(map(_label, channel.outputs))
+    entries = {
+        (_label(row), _label(column)): entry
+        for row, line in zip(channel.inputs, channel.matrix.tolist(), strict=True)
+        for column, entry in zip(channel.outputs, line, strict=True)
+    }
+    pairs = {
+        (mark, entries[row, column])
+        for row, line in zip(_ROWS, marks.split(), strict=True)
+        for column, mark in zip(columns, line, strict=True)
+    }
+    printed, ours = len({mark for mark, _ in pairs}), len({entry for _, entry in pairs})
+    same = len(pairs) == printed == ours
     return claim(
-        f"Table {_ROMAN[number - 1]}",
-        "The entries of the table.",
-        _different(channel) == entries,
-        f"{_different(channel)} different entries, {which}.",
+        place,
+        f"Equal entries of {place} are where the printed marks are equal.",
+        same,
+        f"{ours} different entries, {'' if same else 'not '}equal exactly where the marks are. Our copy has the "
+        "marks, not the entries.",
         quote=quote,
-        printed=f"{entries} different entries",
+        printed=f"{printed} different marks",
     )
 
 
@@ -194,7 +218,3 @@ def _label(label: object) -> str:
     if len(label) == _N:
         return "".join("ab"[value] for value in label)
     return ", ".join(f"{value}:{count}" for value, count in zip("ab", label, strict=True))
-
-
-def _different(channel: Channel) -> int:
-    return len({entry for row in channel.matrix.tolist() for entry in row})

@@ -52,7 +52,8 @@ def shuffle_limit(request: Request) -> Report:
             f"For 2 to 1,000 values and 10 to 1,000,000 people {min(many):.2f} to {max(many):.2f} times the exact "
             f"figure where there are k ln k people or more, down to {min(grid.values()):.2f} times with fewer.",
             quote="Posterior single-target vulnerability for a general … has the following asymptotic bounds",
-            reason="The constant is not 1, so the formulas are no bounds.",
+            reason="The constant is not 1, so the formulas are no bounds. Raab and Steger (1998) prove the order for "
+            "many people.",
         ),
         "The offset does not go away with more people. What the release adds to 1/k is overstated by a factor that "
         f"tends to sqrt(2 ln k)/m_k, m_k the mean of the largest of k normal variables: {_factor(2):.2f} for 2 "
@@ -101,7 +102,7 @@ def noise_limit(request: Request) -> Report:
             quote="is slightly above the straight yellow line representing the exact value for small values of … "
             "As … increases, the two lines converge. This is seen again for",
             reason=f"{'True' if holds else 'Not true'} for 2 and 10 values, not for 100. Our copy of the text has "
-            "lost which numbers of values the paper draws.",
+            "lost p and the numbers of values that the paper draws.",
         ),
         "The lines meet because both go to 1/k. What the release adds to 1/k is off by the same factor as without "
         f"noise, since noise multiplies both by (kp - 1)/(k - 1): {_excess(2, 1000):.2f}, "

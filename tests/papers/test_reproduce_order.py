@@ -151,7 +151,8 @@ def test_map() -> None:
     study = order_map.map_study(Request(), people=120, radii=(0.1, 0.4))
     told(study, "meehan2022/figure-1", 0, 1)
     assert study.maps[0].panels[0].label == "true values"
-    assert len(study.maps[1].panels) == 4
+    assert len(study.maps[1].panels) == 6
+    assert [claim.repeats for claim in study.claims] == ["", "", "", "meehan2022/figure-1"]
 
 
 def test_preservation() -> None:
@@ -256,9 +257,9 @@ def test_a_line_that_turns_back_does_not_span_the_way() -> None:
     scores = {order_runs.LOCAL: score(1.0), order_runs.UNIFORM: score(0.0)}
     for middle, verdict in ((0.5, "holds on other data"), (0.95, "differs on other data")):
         found = {**scores, **dict(zip((each.label for each in steps), map(score, (0.8, middle, 0.05)), strict=True))}
-        claims = order_attack.spans(steps, found, "exact", data="3 people.", stand_in="Few.")
+        claims = order_attack.spans(steps, found, "exact", figures=("1a", "1b"), data="3 people.", stand_in="Few.")
         assert {claim.verdict for claim in claims} == {verdict}
-    alone = order_attack.spans(steps[:1], found, "exact", data="3 people.", stand_in="Few.")
+    alone = order_attack.spans(steps[:1], found, "exact", figures=("1a", "1b"), data="3 people.", stand_in="Few.")
     assert {claim.verdict for claim in alone} == {"not testable"}
 
 

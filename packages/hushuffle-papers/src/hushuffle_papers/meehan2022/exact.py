@@ -278,9 +278,8 @@ def _granularity(steps: Sequence[ShuffleStep], accuracies: Accuracies, basis: st
         figures = ", ".join(f"{'and ' * (ways == 2)}{accuracy_of[ways]} for {ways} classes" for ways in WAYS)
         radii = ", ".join(f"{each.x:g}" for each in chosen)
         ours = f"The accuracy at r = {radii} is {figures}."
-        why = "Accuracy does not fall with the radius, or coarse classes are distinguished worse than fine: no "
-        why += "largest radius can be read off."
-        return tested(None, ours, reason=why)
+        why = "Accuracy does not fall with the radius" if rising else "Coarse classes are distinguished worse than fine"
+        return tested(None, ours, reason=f"{why}: no largest radius can be read off.")
     reach = {
         ways: max((each.x for each in chosen if accuracies[each.label][ways].mean >= _GOOD), default=0.0)
         for ways in WAYS

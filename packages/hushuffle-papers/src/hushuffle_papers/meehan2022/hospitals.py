@@ -86,7 +86,7 @@ def hospital_study(
     request: Request,
     *,
     people: int = _PEOPLE,
-    radii: Sequence[int] = (0, 10, 50, 150, 400),
+    radii: Sequence[int] = (0, _ATTACK, 50, 150, 400),
     alphas: Sequence[float] = (1e3, 1e4, 1e5, 1e6),
     repetitions: int = 3,
     trees: int = TREES,
@@ -117,8 +117,8 @@ def hospital_study(
     return study(
         "Generated hospitals: inference attack and learnability",
         "As distances grow, do results of an order-private shuffle move from no shuffle to a uniform one?",
-        *spans(steps, scores, PUBLISHED, data=data, stand_in=_STAND_IN, repeats=SPANS),
-        *spans(steps, scores, EXACT, data=data, stand_in=_STAND_IN, repeats=SPANS),
+        *spans(steps, scores, PUBLISHED, figures=("4a", "4c"), data=data, stand_in=_STAND_IN, repeats=SPANS),
+        *spans(steps, scores, EXACT, figures=("4a", "4c"), data=data, stand_in=_STAND_IN, repeats=SPANS),
         claim(
             "section 5.1, Figure 4a",
             "On PUDF the share of vulnerable people falls by a factor of 2.7 at r = r*.",

@@ -19,12 +19,11 @@ from hushuffle_papers.murakami2021.frequencies import (
     VALUES,
     SampledPeople,
     checkins,
-    epsilons_for,
     errors,
     losses,
-    shares_of_the_top,
     zipf,
 )
+from hushuffle_papers.murakami2021.top_values import epsilons_for, shares_of_the_top
 from hushuffle_papers.registry import Request
 
 

@@ -164,6 +164,20 @@ def test_sources_in_one_order_by_bits_and_by_errors() -> None:
     assert "differently, the least first: b 0.1; a 0.4" in figures._ranked([made("a", 9.0, 0.4), made("b", 3.0, 0.1)])
 
 
+def test_a_trace_is_below_the_face_only_from_the_number_of_events_that_the_claim_names() -> None:
+    def made(lower: float, upper: float) -> MeasuredDivergence:
+        found = MeasuredDivergence.__new__(MeasuredDivergence)
+        interval = Bound(lower=lower, upper=upper, kind="estimate", unit="bits", confidence=0.95)
+        object.__setattr__(found, "interval", interval)
+        return found
+
+    steps, face = [made(1.0, 2.0), made(3.0, 4.0)], made(5.0, 6.0)
+    sentence = figures._below_the_face("ratings", (1, 5), steps, face)
+    assert sentence.startswith("With 5 known ratings the interval of D is 3")
+    assert figures._below_the_face("ratings", (1, 2), steps, face) == ""
+    assert figures._below_the_face("ratings", (1, 5), steps, made(3.5, 6.0)) == ""
+
+
 def figures_trend(bits: float) -> Any:
     from hushuffle.questions.pse import Trend  # noqa: PLC0415
 
@@ -208,7 +222,10 @@ def test_an_attack_that_beats_a_bound_is_noticed(data: Path) -> None:
     lucky = replace(response, places=np.ones(5000, dtype=np.int64))
     assert lucky.impossible
     claim = linkage_noise._error_claims([lucky], places)[0]
-    assert (claim.verdict, claim.sentence) == ("differs on other data", "No attack beats a bound.")
+    assert (claim.verdict, claim.sentence) == (
+        "differs on other data",
+        "No attack is right more often than the bounds allow.",
+    )
     assert claim.ours.startswith("In 1 of 1")
 
 

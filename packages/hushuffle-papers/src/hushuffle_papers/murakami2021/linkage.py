@@ -128,7 +128,8 @@ def _maximum_claims(
             "Ratings need more events than places.",
             later(first, liked),
             f"D is {', '.join(f'{one.compared:.1f}' for one in lines['ratings'])} bits for the first one to five "
-            f"ratings. With {least['ratings']} ratings D reaches that of the fingerprint.",
+            f"ratings. With {least['ratings']} ratings D reaches that of the fingerprint ({finger:.1f}), with "
+            f"{least['check-ins']} check-ins already.",
             quote="in the maximum-knowledge model (ratings need more events)",
             data=data,
             stand_in=to_all,
@@ -307,6 +308,7 @@ def _grows(
     growing = all(after > before for before, after in itertools.pairwise(bits))
     wanted = [value for known, value in zip(sizes, bits, strict=True) if known >= _FACE_FROM[name]] or bits[-1:]
     far = sizes[-1] < _FACE_FROM[name] and min(wanted) < face
+    lower = "" if far else _below_the_face(name, sizes, steps, by_label["face"])
     when = next((f"reach at {m} known events" for m, b in zip(sizes, bits, strict=True) if b >= face), "never reach")
     repeats = "" if how == LIKELIHOOD else "murakami2021/figure-6"
     where, data = f"{name.capitalize()}, {how}", f"The attacker knows {sizes[0]} to {sizes[-1]} events of each person."
@@ -332,11 +334,26 @@ def _grows(
             repeats=repeats,
             data=data,
             stand_in=beside,
-            reason="The people have too few events for an attacker who knows as many as the claim says." if far else "",
-            sure=not far and below(steps, [by_label["face"]]),
+            reason="The people have too few events for an attacker who knows as many as the claim says."
+            if far
+            else lower,
+            sure=bool(lower),
             figure=6,
         ),
     )
+
+
+def _below_the_face(
+    name: str, sizes: Sequence[int], steps: Sequence[MeasuredDivergence], face: MeasuredDivergence
+) -> str:
+    """Return a sentence on the first step with enough known events whose interval is below the face's, or ""."""
+    for known, step in zip(sizes, steps, strict=True):
+        if known >= _FACE_FROM[name] and below([step], [face]):
+            return (
+                f"With {known} known {name} the interval of D is {said(step.interval, 3)} bits, that of the face "
+                f"starts at {face.interval.lower:.1f}."
+            )
+    return ""
 
 
 def _score_matters(by_label: dict[str, MeasuredDivergence], most: int) -> str:

@@ -68,6 +68,7 @@ def _bits_claims(results: Sequence[Attempt], places: Events) -> tuple[Claim, ...
     here = [one.here / one.exact.upper for one in results]
     responses = {epsilon: at_scale(RandomizedResponse(k=VALUES, epsilon=epsilon)) for epsilon in _EPSILONS}
     loose = {epsilon: pie.rr_alpha(each).upper / pie.alpha(each).upper for epsilon, each in responses.items()}
+    smallest = min(responses)
     at_most = max(ratio for epsilon, ratio in loose.items() if epsilon >= _LARGE)
     general = [
         [pie.ldp_alpha(each).upper / pie.rr_alpha(each).upper for each in responses.values()],
@@ -87,13 +88,15 @@ def _bits_claims(results: Sequence[Attempt], places: Events) -> tuple[Claim, ...
         _closeness(ratios, len(results), data, STAND_IN if places.lacks else _SAMPLE),
         claim(
             "section 5.3, Figure 8",
-            "The bounds for the mechanism cannot be improved much.",
+            "The bound for randomized response cannot be improved much.",
             max(loose.values()) <= _IMPROVED,
             f"At the paper's n and |X| Theorem 4.2 is {', '.join(f'{ratio:.3g}' for ratio in loose.values())} times "
             f"the exact alpha* at epsilon = {', '.join(f'{epsilon:g}' for epsilon in loose)}.",
             quote="This indicates that our upper-bounds for the RR and GLH in Theorems 4.2 and 4.4 are fairly tight "
             "and cannot be improved much",
-            reason=f"From epsilon = {_LARGE:g} on it is fairly tight: {at_most:.3g} times at most. The "
+            reason=f"The text gives no range of epsilon; at epsilon = {smallest:g} the bound is only "
+            f"{pie.rr_alpha(responses[smallest]).upper:.2g} bits. From epsilon = {_LARGE:g} on it is fairly tight: "
+            f"{at_most:.3g} times at most. The "
             "exact alpha* cannot be improved: for the people of this study, whose places are known, I(U;Y) "
             f"is {100 * min(here):.0f} to {100 * max(here):.0f} percent of it.",
             data=data,
@@ -197,7 +200,7 @@ def _error_claims(results: Sequence[Attempt], places: Events) -> tuple[Claim, ..
     return (
         claim(
             "Corollary 3.9, Figure 9",
-            "No attack beats a bound.",
+            "No attack is right more often than the bounds allow.",
             not broken,
             f"In {broken} of {len(results)} settings the attack was right more often than certified, by more than "
             "chance allows (with a probability of 1e-6 of a false alarm in each).",
@@ -329,7 +332,8 @@ def matchers(request: Request) -> Report:
             held,
             f"No score has an error below the exact bound at epsilon = {_NOISES[0]:g} and {_NOISES[-1]:g}, as "
             "far as chance can tell.",
-            quote="are the lowest possible identification error probabilities for any classifier",
+            quote="are the lowest possible identification error probabilities for any classifier … is lower-bounded by "
+            "the PSE and PIE",
             stand_in=STAND_IN if drawn.lacks else "",
             data=f"{places.n:,} people, one check-in each, randomized response.",
         ),

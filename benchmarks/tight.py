@@ -109,13 +109,14 @@ How wide is the certified bracket of central ε? The width is relative to the lo
 """
 
 TAIL = """
-- **Crowds.** If all values have about ln(1/δ) + 6 reports in common, the upper bound is within a few per cent for any
-  finite randomizer ([pools in sequence](../theory/pool.md)). With twice as many it is within a few per mille.
+- **Crowds.** If at least about ln(1/δ) + 6 reports are expected from the common part of all values' distributions,
+  the bracket of any finite randomizer is a few per cent wide ([pools in sequence](../theory/pool.md)). With twice as
+  many such reports it is a few per mille wide.
 - **Local hashing** with g = 3 has a width of 2 %, because its bound on collisions of three values is not attained.
 - **Rare reports** (many filters with small p, or few people and many values). The target of the upper bound hides only
   among reports that resemble one bit pattern, or in a pool ([proofs](../theory/crowds.md)).
 - **As many dummies as people.** The adversary of the upper bound knows which reports are dummies
-  ([proof](../theory/pool.md)). For randomized response a separate sum avoids this.
+  ([proof](../theory/pool.md)). For randomized response a separate formula avoids this.
 """
 
 

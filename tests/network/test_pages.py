@@ -59,7 +59,7 @@ def test_every_address_is_listed(tmp_path: Path) -> None:
     assert listed == served
 
 
-@pytest.mark.parametrize("row", rows("Who cheats, and what becomes of it"), ids=lambda row: f"{row[0]} {row[1]}")
+@pytest.mark.parametrize("row", rows("Attacks and their effects"), ids=lambda row: f"{row[0]} {row[1]}")
 def test_every_reason_in_the_table_of_cheaters_is_one_that_a_test_asks_for(row: list[str]) -> None:
     folder = ROOT / "tests" / "network"
     paths = [

@@ -130,7 +130,7 @@ def test_accuracy_and_people_are_those_of_each_column(once: Report) -> None:
     assert all(isinstance(row[5], float) and 0 < row[5] < 1 for row in table.rows)
     assert table.rows[0][4] == bare(hs.dp.epsilon(protocols()[0], delta=1e-6))
     assert made.population is not None
-    assert "400 people, 2 columns; people.csv. Left out: 100 records without an answer. One row" in asked(
+    assert "400 people, 2 columns; people.csv. Left out: 100 records without an answer. Each row" in asked(
         made.population
     )
     assert any(warned.sentence.startswith("habit: ") for warned in made.warnings)
@@ -244,7 +244,7 @@ def test_columns_are_assessed_and_calibrated_without_data() -> None:
     assert made.statement is not None
     assert made.statement.unit == "One person, whose values in all 2 columns are replaced by any others."
     page = output.html(made)
-    assert "row is taken for one person" not in page
+    assert "Each row counts as one person" not in page
     assert "row of data" not in page
     assert made.population is not None
     assert "2,000 people, 2 columns" in asked(made.population)

@@ -56,7 +56,7 @@ def test_all_rounds_of_a_value_that_stays_tell_what_one_tells() -> None:
     )
     assert "more." not in row(report, "re-identification").sentence
     assert report.statement is not None
-    assert "That covers all 52 rounds, for people whose value stays." in report.statement.claim
+    assert "The claim covers all 52 rounds, for people whose value stays." in report.statement.claim
     assert "The value never changes, and this is public" in report.statement.unit
     cases = {case.key: case for case in report.statement.scenarios}
     assert cases["rounds"].central == once

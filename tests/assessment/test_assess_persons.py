@@ -50,7 +50,7 @@ def test_the_first_page_is_about_a_person() -> None:
     report = assess(survey("n = 900, k = 3, reports_per_person = 3", rounds=4, targets=targets))
     page = report.statement
     assert page is not None
-    assert "That covers all 4 rounds, with up to 3 reports of each person in each." in page.claim
+    assert "The claim covers all 4 rounds, with up to 3 reports of each person in each." in page.claim
     assert "all of whose reports, 3 at most, in all 4 rounds, are replaced" in page.unit
     said = {row.key: row.sentence for row in page.assumptions}
     assert "No person sends more than 3 reports in a round" in said["one_answer"]
@@ -120,21 +120,21 @@ def test_a_report_says_whose_the_rows_are(tmp_path: Path) -> None:
     rows = assess(survey(data), base_folder=tmp_path)
     assert rows.population is not None
     assert "400 people, 3 values" in asked(rows.population)
-    assert "One row is taken for one person." in asked(rows.population)
+    assert "Each row counts as one person." in asked(rows.population)
     persons = assess(survey(f'{data}, person = "user", reports_per_person = 2'), base_folder=tmp_path)
     assert persons.population is not None
     assert "100 reports of 50 people, at most 2 of each person, 3 values" in asked(persons.population)
     assert "Left out: 300 records in excess of 2 records per person (population.reports_per_person)." in asked(
         persons.population
     )
-    assert "One row is taken" not in asked(persons.population)
+    assert "Each row counts" not in asked(persons.population)
     assert persons.findings[0].bound.upper > rows.findings[0].bound.upper
     single = assess(survey(f'{data}, person = "user"'), base_folder=tmp_path)
     assert single.population is not None
     assert (single.population.n, single.population.people, sum(single.population.counts or ())) == (50, 50, 50)
     counted = assess(survey("n = 900, k = 3"))
     assert counted.population is not None
-    assert "One row" not in asked(counted.population)
+    assert "Each row" not in asked(counted.population)
 
 
 def test_the_same_seed_keeps_the_same_records(tmp_path: Path) -> None:

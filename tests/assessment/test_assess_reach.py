@@ -110,7 +110,7 @@ def test_tables(planned_study: Report) -> None:
     assert [row[:2] for row in privacy.rows] == [
         ("one column of bits", 1),
         ("one person exchanged for another", 2),
-        ("the paper's pair only: no guarantee", 1),
+        ("the published pair of datasets: no guarantee", 1),
     ]
 
 

@@ -331,7 +331,7 @@ def test_the_report_and_the_specifications(tmp_path: Path) -> None:
     assert "guessing" in made.tables[0].columns
     text = report.terminal(made, width=80)
     assert max(map(len, text.splitlines())) <= 80
-    assert "standard" in text.partition("What does not meet them")[0]
+    assert "standard" in text.partition("Deployments that miss a target or limit")[0]
     files = report.write(made, tmp_path / "new", beside=specifications(found))
     assert {file.name for file in files} == {"study.html", "study.json", *names}
     assert all(isinstance(row, Candidate) for row in found.rows)
@@ -415,7 +415,7 @@ def test_one_mechanism_under_two_names_is_one_row() -> None:
 
 def test_every_figure_of_a_row_is_shown_at_80_columns_and_the_order_is_stated() -> None:
     text = report.terminal(choice_report(found_once(EASY)), width=80)
-    shown = text.partition("What does not meet them")[0]
+    shown = text.partition("Deployments that miss a target or limit")[0]
     for words in (
         "local epsilon",
         "central epsilon",

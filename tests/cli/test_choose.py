@@ -358,7 +358,7 @@ def test_compare_shows_every_deployment_at_80_columns_and_its_rounds(capsys: pyt
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 80
     assert "Columns in" not in text
-    (figures,) = re.findall(r"What each gives\n(.*?)\nTargets", text, re.DOTALL)
+    (figures,) = re.findall(r"Figures of each deployment\n(.*?)\nTargets", text, re.DOTALL)
     assert {"a", "b", "c", "weekly", "memoized"} <= set(figures.split())
     for row in ("rounds", "reports", "standard error", "bits of each person", "messages of each person"):
         assert re.search(rf"^{row}", figures, re.MULTILINE)

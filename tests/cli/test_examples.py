@@ -16,7 +16,7 @@ def test_the_list_names_every_example_and_says_what_it_is_about(capsys: pytest.C
     names = [line for line in lines if not line.startswith(" ")]
     assert names == sorted(file.name for file in (*SHIPPED.glob("*.toml"), *SHIPPED.glob("notebooks/*.ipynb")))
     assert all(line.startswith("    ") and len(line) <= 80 for line in lines if line not in names)
-    assert lines[1].strip() == "A survey with an embarrassing question, asked again with protection."
+    assert lines[1].strip() == "A survey with an embarrassing question, planned again with privacy"
 
 
 def test_a_new_folder_gets_all_of_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

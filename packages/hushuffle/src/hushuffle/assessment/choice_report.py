@@ -112,7 +112,7 @@ def _missed(missed: tuple[Miss, ...]) -> Table:
         behind.setdefault((miss.search.mechanism, miss.reason), []).append(miss.search.behind)
     return Table(
         key="missed",
-        title="What does not meet them",
+        title="Deployments that miss a target or limit",
         caption="The nearest first.",
         columns=("deployment", "why"),
         rows=tuple((f"{name}; {', '.join(shufflers)}", why) for (name, why), shufflers in behind.items()),

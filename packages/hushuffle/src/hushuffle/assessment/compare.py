@@ -60,7 +60,7 @@ def comparison_report(compared: Sequence[Compared]) -> Report:
             for case in compared
         ),
         tables=(
-            _table("figures", "What each gives", _gives(compared), compared, caption=_caption(compared)),
+            _table("figures", "Figures of each deployment", _gives(compared), compared, caption=_caption(compared)),
             _table("targets", "Targets", _targets(compared), compared),
             *_changes(compared),
         ),
@@ -150,7 +150,7 @@ def _changes(compared: Sequence[Compared]) -> list[Table]:
     if not rows:
         return []
     names = tuple(one.name for one in compared)
-    title = "What the specifications say differently"
+    title = "Different keys of the specifications"
     return [Table(key="specifications", title=title, caption="", columns=("key", *names), rows=tuple(rows))]
 
 

@@ -136,7 +136,7 @@ class Exposure:
     def seen(self) -> str:
         """The beginning of a sentence, which says what an observer of the release sees."""
         if self.alone:
-            return "it"
+            return "the release"
         return f"the releases of {self.words}," if self.rounds > 1 else f"a release with {self.words}"
 
     @property

@@ -230,10 +230,10 @@ def inferred(protocol: Protocol, *, delta: float) -> Finding:
         question="membership-inference",
         adversary=TESTER,
         sentence=(
-            f"Infers it with a true-positive rate of {_often(rate)} at a false-positive rate of "
-            f"{percent(_FALSE_POSITIVES)}, knowing all other answers. The largest difference of the rates (advantage) "
-            f"is the figure. Gaussian differential privacy: mu = {number(mu.upper, up=True)}, except for delta = "
-            f"{delta:g}."
+            f"Has a true-positive rate of {_often(rate)} at a false-positive rate of "
+            f"{percent(_FALSE_POSITIVES)}, knowing all other answers. The figure is the advantage, "
+            f"the largest difference of the two rates. Gaussian differential privacy: mu = "
+            f"{number(mu.upper, up=True)}, up to delta = {delta:g}."
         ),
         bound=profile.advantage,
         proof="trade-off function of the certified privacy curve",

@@ -76,7 +76,7 @@ def change(questions: Questions, protocol: Protocol) -> tuple[Finding, ...]:
             question="change-shows",
             adversary=WATCHER,
             sentence=(
-                f"detects {often} of the time that your answer changed between the two rounds, if all other answers "
+                f"Detects {often} of the time that your answer changed between the two rounds, if all other answers "
                 "stay. If no answer changes, all rounds show the same reports."
             ),
             bound=bound,

@@ -56,7 +56,7 @@ _REFUSED: Final = ("central-dp", "vulnerability", "membership", "re-identificati
 _UNPROTECTED: Final = (
     "Facts about the population as a whole: their publication is the purpose of the collection.",
     "Whether a person takes part, when, and from which address: network traffic was not analysed.",
-    "Other collections about the same people: their epsilons add up with this one.",
+    "Other collections about the same people: their epsilons add to that of this collection.",
 )
 
 
@@ -193,7 +193,7 @@ class _ReportPage(ClaimPage):
         if math.isinf(central.upper):
             return "No differential privacy: the release can show a person's answer as it is."
         times = factor(central.upper)
-        covered = "" if exposure.alone else f" That covers {exposure.words}."
+        covered = "" if exposure.alone else f" The claim covers {exposure.words}."
         promised = "this is no protection in practice, because a person's answers can be readable"
         if times:
             promised = self.promise("it", f"by at most {times}")
@@ -308,7 +308,7 @@ class _ReportPage(ClaimPage):
         elif central is not None:
             yield "Your answers may be practically readable from what is released."
         if not exposure.alone:
-            yield f"That covers {exposure.words}."
+            yield f"This covers {exposure.words}."
         yield TAKING_PART
 
     def answered(self, key: str) -> tuple[str, Bound | None]:

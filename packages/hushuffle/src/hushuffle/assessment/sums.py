@@ -77,9 +77,9 @@ def sum_warnings(protocol: SplitAndMix) -> Iterator[Warned]:
         key="one-fake-person",
         sentence=(
             f"A single Sybil client can move the sum by up to {number(protocol.farthest, up=True)}, in the unit of the "
-            "numbers. No check of single messages detects it."
+            "numbers. No check of single messages detects this."
         ),
-        advice="Use it only with trusted devices, or compare the sum with another source.",
+        advice="Use split and mix only with trusted devices, or compare the sum with another source.",
     )
     yield Warned(
         key="no-local-privacy",

@@ -86,7 +86,7 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
         yield Warned(
             key="no-amplification",
             sentence="At this delta, the shuffler adds almost no privacy to that of the noise on each device.",
-            advice="Ask more people, or use more noise: the charts show how much it takes.",
+            advice="Ask more people, or use more noise: the charts show the required amount.",
         )
 
 
@@ -152,7 +152,7 @@ def _about_the_run(people: People, specification: Specification) -> Iterator[War
     if people.values is not None and specification.run.seed != "secure":
         yield Warned(
             key="fixed-seed",
-            sentence="The randomness came from a fixed seed: an adversary who knows it can undo the noise of this run.",
+            sentence="The seed was fixed: an adversary who knows the seed can undo the noise of this run.",
             advice='Use seed = "secure" for anything but tests.',
         )
     if people.values is not None:
@@ -166,7 +166,7 @@ def _about_the_run(people: People, specification: Specification) -> Iterator[War
 def _advice(protocol: Protocol) -> str:
     """How to reduce a central epsilon that is too large, in words."""
     if protocol.shuffler.own_messages:
-        return "Run hushuffle calibrate to find the local epsilon, or the number of messages, that meets it."
+        return "Run hushuffle calibrate to find the local epsilon, or the number of messages, that meets the target."
     if protocol.shuffler.value_law is not None:
         return "Let the shuffler add more dummies of each category, or let it remove more reports."
-    return "Run hushuffle calibrate to find the local epsilon that meets it."
+    return "Run hushuffle calibrate to find the local epsilon that meets the target."

@@ -165,7 +165,7 @@ def asked(population: Population) -> str:
     out = " and ".join(f"{plural(count, 'record')} {why}" for count, why in counts if count)
     values = plural(len(population.labels), population.label_of)
     rows = population.counts is not None or (population.label_of == "column" and population.source != "no data")
-    unit = " One row is taken for one person." if rows and population.people is None else ""
+    unit = " Each row counts as one person." if rows and population.people is None else ""
     left_out = f" Left out: {out}." if out else ""
     return f"Population: {_people(population)}, {values}; {plain(population.source)}.{left_out}{unit}"
 

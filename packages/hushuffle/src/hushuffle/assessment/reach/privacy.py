@@ -22,7 +22,7 @@ from hushuffle.questions.bloom.views import views_curve
 
 _RELEASE: Final = "Anyone who sees the released counts"
 _STRONG: Final = "An adversary who knows all other audiences, and the key"
-_PAIR: Final = "The paper's pair (all columns empty, or one of them full) is often the worst, but this is not proven. "
+_PAIR: Final = "The published pair (all columns empty, or one column full) is often the worst, but this is not proven. "
 _SHUFFLER: Final = "A compromised shuffler that has the key"
 
 
@@ -95,7 +95,7 @@ def table(design: Design) -> Table:
         rows.append(("one person exchanged for another", 2 * design.hashes, central(design, touched=2 * design.hashes)))
     if design.views is None:
         pair = bloom.published_pair_epsilon(filters=design.filters, bits=design.bits, p=design.p, delta=design.delta)
-        rows.append(("the paper's pair only: no guarantee", 1, replace(pair, witness=None)))
+        rows.append(("the published pair of datasets: no guarantee", 1, replace(pair, witness=None)))
     first = "Adding or removing a person changes one column of the filters. " if design.hashes == 1 else ""
     return Table(
         key="privacy",
@@ -118,7 +118,7 @@ def _central(design: Design) -> Finding:
         question="central-dp",
         adversary=_RELEASE,
         sentence=(
-            f"Whatever else they know, seeing it changes the odds that you are in any audience by at most "
+            f"Whatever else they know, seeing the counts changes the odds that you are in any audience by at most "
             f"{times} (delta = {design.delta:g})."
         ),
         bound=bound,

@@ -100,7 +100,7 @@ def _about_the_guarantee(design: Design, specification: Specification, central: 
         yield Warned(
             key="no-amplification",
             sentence="At this delta, shuffling the columns adds almost no privacy to that of the flipped bits.",
-            advice="Use larger filters or more flips: the charts show how much it takes.",
+            advice="Use larger filters or more flips: the charts show the required amount.",
         )
 
 
@@ -165,7 +165,7 @@ def _about_the_run(design: Design, audiences: Audiences, specification: Specific
     if specification.run.seed != "secure":
         yield Warned(
             key="fixed-seed",
-            sentence="The randomness came from a fixed seed: an adversary who knows it can undo the noise of this run.",
+            sentence="The seed was fixed: an adversary who knows the seed can undo the noise of this run.",
             advice='Use seed = "secure" for anything but tests.',
         )
     yield Warned(

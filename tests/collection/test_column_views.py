@@ -134,6 +134,20 @@ def test_what_is_refused(folder: Path) -> None:
     assert not (folder / "no").exists()
 
 
+@pytest.mark.parametrize("content", ["short", "cut", "pickled", "zipped"])
+def test_damaged_files_of_contacts(folder: Path, content: str) -> None:
+    np.save(folder / "tv.npy", np.zeros(9001, dtype=np.uint8))
+    whole = (folder / "tv.npy").read_bytes()
+    objects = np.array([None] * 9001, dtype=object)
+    if content == "pickled":
+        np.save(folder / "tv.npy", objects, allow_pickle=True)
+    else:
+        parts = {"short": whole[:20], "cut": whole[:-1], "zipped": (folder / "web.npz").read_bytes()}
+        (folder / "tv.npy").write_bytes(parts[content])
+    with pytest.raises(DataError, match=r"tv\.npy is not an array of NumPy"):
+        collect_views(study(), out=folder / "no", request=request_for(folder, tv="tv.npy"))
+
+
 def test_edited_releases(folder: Path) -> None:
     collect_views(study(), out=folder / "out", request=request_for(folder))
     path = folder / "out" / "manifest.json"

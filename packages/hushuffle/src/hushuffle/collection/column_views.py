@@ -159,7 +159,7 @@ def _named(sources: Sequence[str], names: Sequence[str], folder: Path) -> dict[s
 def _entries(name: str, file: Path, design: ColumnViews) -> BloomFilter | npt.NDArray[Any]:
     if file.suffix == ".npy":
         with refused(file, f"{file} is not an array of NumPy, or it is truncated or damaged."):
-            contacts: npt.NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+            contacts: npt.NDArray[Any] = np.lib.format.open_memmap(file, mode="r")
         if contacts.shape != (design.columns,) or contacts.dtype not in (np.uint8, np.uint16):
             fail(
                 f"{file}, the contacts of {name}, must have shape ({design.columns},) and type uint8 or uint16, got "

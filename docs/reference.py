@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 Schema = Mapping[str, Any]
 
 _LIST = re.compile(r"^<!-- (?:keys|kinds) (\S+)(?: (\S+))? -->$", flags=re.MULTILINE)
-_FACTS = re.compile(r"\bwrites?\b|\breads?\b|exit code|marked", flags=re.IGNORECASE)
+_FACTS = re.compile(r"\bwrites?\b|\breads?\b|exit code|\bcombination\b", flags=re.IGNORECASE)
 _LIMITS = {"minimum": "≥", "exclusiveMinimum": "&gt;", "maximum": "≤", "exclusiveMaximum": "&lt;"}
 _LARGE = 10**6
 """Limits from here on only keep computations possible."""

@@ -111,11 +111,11 @@ def test_what_all_columns_come_to_is_said_first(twice: Report) -> None:
     assert "your answers to all 2 columns in all 2 rounds" in total.sentence
     assert not [row for row in rest if row.question in ("central-dp", "local-dp")]
     alone = {row.adversary: row for row in rest if row.question == "central-dp-one-round-of-a-column"}
-    assert alone["habit: Anyone who sees the release of one round"].bound == bare(
+    assert alone["Column habit: Anyone who sees the release of one round"].bound == bare(
         hs.dp.epsilon(protocols()[0], delta=1e-6)
     )
     guesses = [row for row in rest if row.question == "vulnerability"]
-    assert [row.adversary.split(":")[0] for row in guesses] == ["habit", "town"]
+    assert [row.adversary.split(":")[0] for row in guesses] == ["Column habit", "Column town"]
     assert [row.bound for row in guesses] == [
         guarantee_vulnerability(k, epsilon=total.bound.upper, delta=1e-6) for k in (2, 3)
     ]
@@ -133,7 +133,7 @@ def test_accuracy_and_people_are_those_of_each_column(once: Report) -> None:
     assert "400 people, 2 columns; people.csv. Left out: 100 records without an answer. Each row" in asked(
         made.population
     )
-    assert any(warned.sentence.startswith("habit: ") for warned in made.warnings)
+    assert any(warned.sentence.startswith("Column habit: ") for warned in made.warnings)
 
 
 def test_both_epsilons_of_a_column_are_of_the_same_rounds(once: Report, twice: Report) -> None:
@@ -212,7 +212,7 @@ def test_the_command_writes_a_report(folder: Path, capsys: pytest.CaptureFixture
     place = folder / "out"
     arguments = ["assess", str(folder / "survey.toml"), "--out", str(place), "--strict"]
     assert main(arguments) == Exit.MISSED
-    assert "habit: Anyone" in capsys.readouterr().out
+    assert "Column habit: Anyone" in capsys.readouterr().out
     document = json.loads((place / "result.json").read_text())
     assert document["findings"][0]["question"] == "central-dp"
     assert document["statement"]["claim"].startswith("The release is")
@@ -332,7 +332,7 @@ def test_datasets_of_a_column_are_told_in_its_own_categories(once: Report) -> No
     """They were told in the names of the columns: target "habit" against "town"."""
     made = once
     assert not [row for row in made.findings if row.bound.witness is not None]
-    (first,) = [row for row in made.findings if row.adversary == "habit: Anyone who sees the release"]
+    (first,) = [row for row in made.findings if row.adversary == "Column habit: Anyone who sees the release"]
     assert 'target "no" against "yes"' in first.proof or 'target "yes" against "no"' in first.proof
     assert 'against "town"' not in output.html(made)
 
@@ -350,6 +350,6 @@ def test_a_column_of_numbers_says_what_they_are_rounded_to(tmp_path: Path) -> No
         ),
         base_folder=tmp_path,
     )
-    age, town = made.question.split(" town: ")
+    age, town = made.question.split(" Column town: ")
     assert "Numbers from 0 to 80 are rounded stochastically to 3 levels, 40 apart" in age
     assert "levels" not in town

@@ -51,8 +51,8 @@ COIN = RandomizedResponse(k=2, epsilon=1.5)
 TRUTH = math.exp(1.5) / (1 + math.exp(1.5))
 REFERENCE = (2, 0, 4, 1, 3)
 NAMES = {
-    "Guess a value, knowing none",
-    "Guess a value, knowing all others'",
+    "Guess a value, knowing no value",
+    "Guess a value, knowing all other values",
     "Name the sender of a report",
     "Guess a value from two rounds",
     "Pick out a household",

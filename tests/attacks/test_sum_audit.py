@@ -142,10 +142,10 @@ def test_what_cannot_be_tried_is_a_row_that_says_why() -> None:
     reasons = {row.topic: row.reason for row in audit_sum(parse_sum(large)).unanswered}
     assert "No privacy is claimed" in reasons["Local epsilon"]
     assert "200 releases of" in reasons["Central epsilon"]
-    assert "200 releases of" in reasons["What messages say beyond their sum"]
+    assert "200 releases of" in reasons["What messages reveal beyond their sum"]
     crowd: SumSpecification = parse_sum(CROWD)
     told = {row.topic: row.reason for row in audit_sum(crowd, trials=400, rng=reproducible(1)).unanswered}
-    assert "10^13 sets of 7 messages" in told["What messages say beyond their sum"]
+    assert "10^13 sets of 7 messages" in told["What messages reveal beyond their sum"]
     none = audit_sum(crowd, trials=400, delta=1e-12, rng=reproducible(1)).unanswered
     assert (
         "no central epsilon is claimed at delta = 1e-12" in {row.topic: row.reason for row in none}["Central epsilon"]

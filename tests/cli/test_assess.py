@@ -142,7 +142,7 @@ def test_programs_get_no_progress(fakes: Fakes, monkeypatch: pytest.MonkeyPatch)
         (PermissionError(13, "Permission denied", "found/ann.csv"), Exit.FAILED, "Permission denied."),
         (OSError("odd"), Exit.FAILED, "OSError."),
         (MemoryError(), Exit.FAILED, "there is not enough memory."),
-        (KeyboardInterrupt(), Exit.INTERRUPTED, "interrupted; nothing is half written."),
+        (KeyboardInterrupt(), Exit.INTERRUPTED, "interrupted; no file is incomplete."),
     ],
 )
 def test_failures(

@@ -106,7 +106,7 @@ def test_ctrl_c_is_heard_from_the_start(module: str) -> None:
         hooked(module, interrupt, "assess", "survey.toml"), capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stdout) == (Exit.INTERRUPTED, "")
-    assert ended.stderr.strip() == "hushuffle: interrupted; nothing is half written."
+    assert ended.stderr.strip() == "hushuffle: interrupted; no file is incomplete."
 
 
 @pytest.mark.usefixtures("folder")

@@ -151,7 +151,7 @@ def test_the_manifest_says_what_all_rounds_rest_on(folder: Path) -> None:
     assert told["rounds"]["epsilon"]["upper"] == hs.dp.epsilon(found.protocol, delta=1e-6).upper
     assert (told["rounds"]["memoised"], told["rounds"]["changes"]) == (True, 0)
     assert told["rounds"]["assumed"] == "all 280 people take part in every round and keep their values"
-    assert "in which they are an earlier one again, stays as it is" in told["rounds"]["relation"]
+    assert "in which they return to an earlier value, stays as it is" in told["rounds"]["relation"]
     once_changed = spec(head="memoised = true\nchanges = 1")
     assert run(folder, 2, once_changed).columns[""].total == hs.dp.waves(
         hs.Protocol(randomizer=found.protocol.randomizer, shuffler=hs.UniformShuffle(), n=PEOPLE),

@@ -195,5 +195,5 @@ def test_keys_of_the_file_belong_to_the_population(folder: Path) -> None:
         SpecificationError, match=r"columns\[0\]\.encoding: is not a key here.*It belongs to \[population\]"
     ):
         load_collection(written(folder, columns().replace('column = "Stadt"', 'column = "Stadt"\nencoding = "utf-8"')))
-    with pytest.raises(SpecificationError, match=r"population\.trim: is not a key here.*It belongs to each of"):
+    with pytest.raises(SpecificationError, match=r"population\.trim: is not a key here.*Set it in each of"):
         load_collection(written(folder, columns().replace(KEYS, "trim = true\n")))

@@ -172,7 +172,7 @@ def test_impossible_counts_are_refused(count: float) -> None:
         (
             "partitions = 5",
             "partitions = 5\nvalues = [1]",
-            'query.values: is not a key here, got [1]. It goes with kind = "aggregate"',
+            'query.values: is not a key here, got [1]. This key needs kind = "aggregate"',
         ),
     ],
 )

@@ -160,7 +160,7 @@ def test_scramblers_with_a_random_number_of_dummies(dummies: str) -> None:
         ('{ kind = "binomial", trials = 3 }', "shuffler.dummies.p: must be given, got nothing."),
         (
             '{ kind = "geometric", mean = 3, p = 0.5 }',
-            'shuffler.dummies.p: is not a key here, got 0.5. It goes with kind = "binomial".',
+            'shuffler.dummies.p: is not a key here, got 0.5. This key needs kind = "binomial".',
         ),
         (
             '{ kind = "geometric", mean = 1e8 }',

@@ -138,7 +138,7 @@ def test_all_problems_at_once_with_their_keys() -> None:
         "shuffler.kind",
         "targets",
     ]
-    assert "It belongs to each of [[columns]]." in found[4]
+    assert "Set it in each of [[columns]]." in found[4]
     assert found[9].endswith('Did you mean "randomized-response"?')
     assert found[12].endswith("Did you mean missing?")
     assert found[14].startswith(
@@ -160,7 +160,7 @@ def test_all_problems_at_once_with_their_keys() -> None:
         (
             TOP + FIRST.replace("smokes", "a/b"),
             'columns[0].name: must have at most 100 letters, digits, _ and -, got "a/b". '
-            "This name is that of the folder of the reports; by default it is the name of the column.",
+            "The reports go to a folder of this name. If `name` is left out, it is the name of the data's column.",
         ),
         (
             TOP.replace('{ data = "people.csv" }', "3") + FIRST,

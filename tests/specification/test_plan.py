@@ -119,13 +119,13 @@ def test_every_problem_at_once() -> None:
     assert problems(text) == [
         'titel: is not a key here, got "x". Did you mean title?',
         "query.generated.people: must be greater than or equal to 1, got 0.",
-        'query.generated.dimensions: is not a key here, got 3. It goes with kind = "k-means".',
+        'query.generated.dimensions: is not a key here, got 3. This key needs kind = "k-means".',
         "query.columns.x: must be a list of labels, a table of conditions, a table with low, high and intervals, "
         'or a number of groups, got "y".',
         'query.functions[1]: must be "count", "sum", "avg", "min" or "max", got "median". Did you mean "min"?',
         "query.partitions: must be greater than or equal to 2, got 1.",
         'query.per_person: must be "all" or "one", got "some".',
-        'query.centroids: is not a key here, got 3. It goes with kind = "k-means".',
+        'query.centroids: is not a key here, got 3. This key needs kind = "k-means".',
         "query: must have either data or generated, got both.",
         "query.columns.age: must define the values of each group if there are data, got 20. "
         "Use a list of labels, a table of conditions, or { low, high, intervals }.",

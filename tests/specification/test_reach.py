@@ -249,8 +249,8 @@ def test_other_verbs_refuse() -> None:
         (
             PLANNED + 'publishers = { tv = "tv.csv" }\n' + RANDOMIZER + REST,
             "population.column: must be given, got nothing.",
-            "population.people: is not a key here, got 1000. It goes with audiences.",
-            "population.audiences: is not a key here, got a table. It goes with audiences.",
+            "population.people: is not a key here, got 1000. This key needs audiences.",
+            "population.audiences: is not a key here, got a table. This key needs audiences.",
             "population: must have either key_file or key_variable, got neither. "
             "The key is secret: store it in a separate file or in the environment, never in this file.",
         ),

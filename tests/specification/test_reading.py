@@ -111,15 +111,15 @@ def test_every_problem_at_once() -> None:
         f'population.categories."c d": {comparisons} "> \'a\'". Compare text only with == or !=.',
         "population.allow_categories_from_data: must be true or false, got 1.",
         'population.colum: is not a key here, got "a". Did you mean column?',
-        "population.n: is not a key here, got 3. It goes with n. Give either n or data.",
+        "population.n: is not a key here, got 3. This key needs n. Give either n or data.",
         'population.missing: must be "refuse", "drop" or the name of a category, got "dropp". Did you mean \'drop\'?',
         "randomizer.sigma: must be given, got nothing.",
-        f'randomizer.epsilon: is not a key here, got "x". It goes with kind = {WITH_EPSILON}.',
+        f'randomizer.epsilon: is not a key here, got "x". This key needs kind = {WITH_EPSILON}.',
         'shuffler.kind: must be "augmented", "blanket-messages", "fakes-per-value", "mallows", "none", "scrambler", '
         '"secure-aggregation" or "uniform", got nothing.',
         "adversaries[0].m: must be given, got nothing.",
         f'adversaries[1].kind: must be {known}, got "traffic". "traffic" is planned, but not implemented yet.',
-        'adversaries[2].m: is not a key here, got 3. It goes with kind = "informed".',
+        'adversaries[2].m: is not a key here, got 3. This key needs kind = "informed".',
         f'adversaries[3].kind: must be {known}, got "stong". Did you mean "strong"?',
         "targets.delta: must be less than 1, got 2.",
         "targets.standard_error: must be less than 1, got nan.",
@@ -163,11 +163,11 @@ def test_tables_that_are_empty() -> None:
     [
         (
             COUNTED.replace("k = 4", 'k = 4, column = "x"') + RANDOMIZER + REST,
-            'population.column: is not a key here, got "x". It goes with data. Give either data or n.',
+            'population.column: is not a key here, got "x". This key needs data. Give either data or n.',
         ),
         (
             COUNTED.replace("k = 4", 'k = 4, missing = "drop"') + RANDOMIZER + REST,
-            'population.missing: is not a key here, got "drop". It goes with data. Give either data or n.',
+            'population.missing: is not a key here, got "drop". This key needs data. Give either data or n.',
         ),
         (
             POPULATION.replace('["no", "yes"]', '"from"') + RANDOMIZER + REST,
@@ -232,7 +232,9 @@ def test_files(tmp_path: Path) -> None:
 
 def test_a_file_of_several_columns_is_for_collect() -> None:
     (problem,) = problems("[[columns]]\ncolumn = 'a'\n")
-    assert problem.startswith("columns: must be left out here, got several columns. This takes a file of one column")
+    assert problem.startswith(
+        "columns: must be left out here, got several columns. This command takes a file of one column"
+    )
 
 
 def test_integers_of_thousands_of_digits_are_refused_in_words() -> None:

@@ -108,7 +108,7 @@ def test_randomizer(case: tuple[str, ...]) -> None:
         ("g = 4", "randomizer.epsilon: must be given, got nothing."),
         (
             "epsilon = 1, truth_probability = 0.5",
-            'randomizer.truth_probability: is not a key here, got 0.5. It goes with kind = "randomized-response".',
+            'randomizer.truth_probability: is not a key here, got 0.5. This key needs kind = "randomized-response".',
         ),
     ],
 )
@@ -182,7 +182,7 @@ def test_rules_hold_for_specifications_made_in_python() -> None:
         ('"subset-selection", w = 2', "randomizer.epsilon: must be given, got nothing."),
         (
             '"subset-selection", epsilon = 1.0, g = 2',
-            'randomizer.g: is not a key here, got 2. It goes with kind = "local-hashing".',
+            'randomizer.g: is not a key here, got 2. This key needs kind = "local-hashing".',
         ),
         (
             '"subset-selection", epsilon = 1e-20, w = 2',

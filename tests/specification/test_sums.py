@@ -53,7 +53,7 @@ def test_both_kinds_of_files_are_told_apart() -> None:
     assert isinstance(load_deployment(EXAMPLES / "sum.toml"), SumSpecification)
     assert isinstance(load_deployment(EXAMPLES / "minutes.toml"), Collection)
     assert not is_sum("no TOML [")
-    hint = r"This takes a file of shares or of numbers, with \[randomizer\] and \[shuffler\]"
+    hint = r"This command takes a file of shares or of numbers, with \[randomizer\] and \[shuffler\]"
     with pytest.raises(SpecificationError, match=hint):
         load_collection(EXAMPLES / "sum.toml")
 

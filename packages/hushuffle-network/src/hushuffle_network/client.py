@@ -440,7 +440,7 @@ _WORDS: Final = {
     b"too late": "this task is closed",
     b"over": "this task is over",
     b"no such task": "it takes no part in this task",
-    b"out of service": "it cannot go on with this task until its operator has put it right",
+    b"out of service": "it cannot go on with this task until its operator has repaired it",
     b"busy": "it cannot write to its disk",
     b"no gateway": "it does not reach the first scrambler",
 }

@@ -1,11 +1,10 @@
 """Anonymous tokens: the issuer signs blindly, and any party with the issuer's public key can check them.
 
-`powmod_sec` of gmpy2 computes the private power in a time that is independent
-of the numbers. Otherwise Python's `pow` computes it, in a time that depends on them. In both cases the number is first
-multiplied by a random number, and random multiples of the group's order are added to the exponents, so the time varies
-randomly with each signature. Signatures are checked before they are sent, so that a fault in the machine does not
-reveal the factors (Boneh, DeMillo, Lipton 1997). Python cannot wipe numbers: a key stays in memory until it is
-overwritten.
+`powmod_sec` of gmpy2 computes the private power in a time that is independent of the numbers. Otherwise Python's `pow`
+computes it, in a time that depends on them. In both cases the number is first multiplied by a random number, and random
+multiples of the group's order are added to the exponents, so the time varies randomly with each signature. Signatures
+are checked before they are sent, so that a fault in the machine does not reveal the factors (Boneh, DeMillo, Lipton
+1997). Python cannot wipe numbers: a key stays in memory until it is overwritten.
 
 Source: Celi, Davidson, Valdez, Wood 2024, RFC 9578, sections 5 and 6; Denis, Jacobs, Wood 2023, RFC 9474, section 4.3.
 """

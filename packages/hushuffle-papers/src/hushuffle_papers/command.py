@@ -55,7 +55,7 @@ def reproduce(
         data: folder of the data sets, or NAME=FOLDER for one data set; may be repeated (default: HUSHUFFLE_DATA).
         seed: seed of simulations; the same seed gives the same numbers.
         quick: compute at small sizes, in seconds; no claim is confirmed or contradicted.
-        json: print only study.json, no summary; for several targets, all of them and verdicts.json.
+        json: print only study.json, no summary; for several targets, the study.json of each, and verdicts.json.
         list_: list the targets with their data sets and running times.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.

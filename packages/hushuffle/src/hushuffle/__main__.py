@@ -26,7 +26,7 @@ def main() -> int:
 
 def _interrupted(_number: int, _frame: FrameType | None) -> None:
     """End the process at once; no work has started yet."""
-    sys.stderr.write("\nhushuffle: interrupted; nothing is half written.\n")
+    sys.stderr.write("\nhushuffle: interrupted; no file is incomplete.\n")
     sys.stderr.flush()
     os._exit(130)
 

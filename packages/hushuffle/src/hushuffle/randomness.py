@@ -93,10 +93,9 @@ class Randomness(ABC):
         An item's key is the top bits of a random word; the item's number replaces the low bits, so that one sort of
         words orders keys and items. Items with equal keys are then put in a uniform order among themselves.
 
-        All orders are equally likely. Given the keys, the result is uniform on the orders in which they ascend.
-        Rename the items by any permutation. The keys are independent and identically distributed, so their joint
-        distribution does not change, and the ascending orders are renamed in the same way. So an order and its
-        renaming have the same probability, and any order is a renaming of any other order.
+        All orders are equally likely. Given the keys, the result is uniform on the orders in which the keys ascend. The
+        keys are independent and identically distributed, so renaming the items changes no probability, and any order
+        is a renaming of any other order.
         """
         low = np.uint64(max(size - 1, 0).bit_length())
         numbers = np.uint64((1 << int(low)) - 1)
@@ -351,10 +350,10 @@ def reproducible(seed: int) -> ReproducibleRandomness:
 
 
 def keyed(*, key: bytes, records: npt.ArrayLike, round: int = 0) -> KeyedRandomness:  # noqa: A002 - the field's word
-    """Return per-record streams under a secret key of at least 32 bytes.
+    """Return per-record randomness: the same key, record and round always give the same random bits.
 
     Args:
-        key: secret bytes; an adversary who knows them can undo the randomizer.
+        key: at least 32 secret bytes; an adversary who knows them can undo the randomizer.
         records: distinct integers, shape (n,), one for each record.
         round: a new number for every collection in which values may have changed.
 

@@ -235,7 +235,7 @@ class AggregateQuery(Query):
     """Columns of numbers to aggregate, not used for groups."""
     ranges: dict[Name, Range] | None = None
     """The public range [low, high] of each column of values. Sources clip to it, and compute nodes refuse values
-    outside. Without it one record can decide every sum, with a warning."""
+    outside. Without a range, one record can decide every sum, and the report warns."""
     functions: Annotated[tuple[Function, ...], Field(strict=False, min_length=1)] = ("count",)
     """The functions to compute: "count", "sum", "avg", "min", "max"."""
     partitions: Annotated[int, Field(ge=2)]

@@ -259,7 +259,7 @@ def concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None = None
         advice = "The guarantee needs this assumption: state it with epsilon, and verify it."
         yield Warned(key="assumption", sentence=sentence, advice=advice)
     if guarantee is not None and LARGE_EPSILON < guarantee.upper < math.inf:
-        sentence = f"Epsilon may be {number(guarantee.upper, up=True)}, above {LARGE_EPSILON:g}: a weak promise."
+        sentence = f"Epsilon may be {number(guarantee.upper, up=True)}, above {LARGE_EPSILON:g}: a weak guarantee."
         advice = (
             "Redirect more messages, let more sources share a scrambler, or let each person answer fewer grouping sets."
         )

@@ -209,7 +209,7 @@ def _words() -> Vocabulary:
     sections |= {name: tuple(dict.fromkeys(tables)) for name, tables in inner.items()}
     sections |= {"traffic": (Traffic,), "targets": (PlanTargets,), "run": (PlanRun,), "network": (Network,)}
     goes_with = {
-        section: f"It goes with kind = {' or '.join(names)}."
+        section: f"This key needs kind = {' or '.join(names)}."
         for section, names in owners.items()
         if "kind" not in section.model_fields
     }

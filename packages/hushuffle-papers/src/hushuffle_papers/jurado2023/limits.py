@@ -216,7 +216,7 @@ def by_knowledge(request: Request) -> Report:
         Finding(
             question="vulnerability",
             adversary=name,
-            sentence=f"Guesses right at most {number(100 * bound.upper, up=True)} % of the time; "
+            sentence=f"The adversary guesses right at most {number(100 * bound.upper, up=True)} % of the time; "
             "20 % without a release.",
             bound=bound,
             proof="expected success of the best guess; 5 values, p = 0.9, the worst case over the known people",

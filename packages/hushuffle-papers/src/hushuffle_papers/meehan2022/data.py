@@ -189,7 +189,7 @@ def crescents(n: int, *, seed: int = 1) -> Crescents:
     Raises:
         InvalidInputError: n < 1.
 
-    Source: Meehan et al. 2022, figure 1 and section 5 (only a picture; the distribution is chosen here).
+    Source: Meehan et al. 2022, figure 1 and section 5 (only a picture; the distribution is a choice of this library).
 
     >>> people = crescents(1000)
     >>> people.points.shape, np.unique(people.coarse(4)).tolist()

@@ -145,7 +145,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredDivergence:
-    """`bits` is the estimate of D(f_G || f_I); `counts` is from merged cells, which can only lower D.
+    """`bits` is the estimate of D(f_G || f_I); `counts` is the estimate from merged cells, which can only lower D.
 
     `interval` has no upper bound if the estimate still changes with n.
     """
@@ -166,7 +166,7 @@ class MeasuredDivergence:
 
     @property
     def moving(self) -> bool:
-        """Whether the estimate has not settled."""
+        """Whether the estimate still changes with the number of people."""
         return math.isinf(self.interval.upper)
 
 
@@ -252,7 +252,7 @@ def decided(
     reason: str = "",
     repeats: str = "",
 ) -> Claim:
-    """Return the claim with its verdict; a negative result decides only if it is `sure`, else for that `reason` not."""
+    """Return the claim with its verdict; a negative result that is not `sure` decides nothing, for that `reason`."""
     decides = holds or sure
     return claim(
         f"section 5.2, Figure {figure}",

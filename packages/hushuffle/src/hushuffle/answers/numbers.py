@@ -41,7 +41,7 @@ class Numbers(Answer):
 
     keys: ClassVar[Keys | None] = Keys(
         kind="number",
-        about='"number": answers are numbers from `low` to `high`; instead of categories.',
+        about='"number": answers are numbers from `low` to `high`, without categories.',
         settings={
             "low": Setting(
                 type="number",

@@ -95,10 +95,10 @@ def choose(
 
     `wishes` is a specification in which [randomizer] and [shuffler] may be left out. With `targets.standard_error`,
     every mechanism gets the smallest local epsilon that meets this target. With privacy targets only, it gets the
-    largest that they allow. Where true reports are hidden by additional messages, of people (`BlanketMessages`,
-    `FakesPerValue`) or of a scrambler, the fewest messages that meet the privacy targets are chosen. With
-    `targets.local_epsilon`, blanket messages accompany reports with the required noise. Of a [shuffler] in the file,
-    dummies and servers' noise are kept as one more candidate. Values in the data are not used.
+    largest local epsilon that they allow. If true reports are hidden by additional messages of clients
+    (`BlanketMessages`, `FakesPerValue`) or by dummies of a scrambler, their number is the smallest that meets the
+    privacy targets. With `targets.local_epsilon`, blanket messages accompany reports with the required noise. If the
+    file has a [shuffler], its dummies or its servers' noise are one more candidate. Values in the data are not used.
 
     For numbers, deployments are compared by the error of the mean, and a sum by several messages is a candidate. The
     number of levels is chosen, too, unless a target is about single levels. A file with [sum] is compared with noisy
@@ -106,15 +106,15 @@ def choose(
 
     Args:
         wishes: the name of a TOML file, or its tables.
-        most_dummies: the largest number of dummy reports of a scrambler. For noisy reports, the fewest of 1, 4, 16, ...
-            that suffice are chosen; for true reports, the fewest that suffice.
+        most_dummies: the largest number of dummy reports of a scrambler; 0: no scrambler is tried. True reports get the
+            smallest number that meets the targets, noisy reports the smallest of 1, 4, 16, ...
         most_messages: the largest average number of messages of a person, including the report. The default is 1, or
             no limit for a file with [sum].
         most_bits: the largest average number of bits that a person sends.
         honest: the share of clients that send additional messages and do not collude, as in `BlanketMessages`. A file
-            with [sum] has its own.
+            with [sum] states its own share.
         secure_aggregation: whether to try secure aggregation; by default, yes unless [shuffler] has another kind.
-        base_folder: the folder against which relative paths of data are resolved; that of the file by default.
+        base_folder: the folder against which relative paths of data are resolved; by default the folder of the file.
         progress: receives the current step and the share of the work that is done.
 
     Raises:
@@ -247,7 +247,7 @@ def _refuse_hopeless(request: Wishes) -> None:
     """Raise SpecificationError for targets that every mechanism misses."""
     people, targets = request.people, request.targets
     if request.delta >= 1 / people:
-        hint = "Choose a delta well below it."
+        hint = "Choose a delta well below this limit."
         rule = f"must be below 1 divided by the number of people ({people:,}), or no mechanism meets it"
         unfit("targets.delta", rule, f"{request.delta:g}", hint, where=request.file)
     if targets.people is not None and targets.people > people:

@@ -106,7 +106,7 @@ class CollectionWishes(Wishes):
     def notes(self) -> tuple[str, ...]:
         ratio = "the smallest local epsilon that meets the accuracy target"
         if self.wanted is None:
-            ratio = "local epsilons in the ratio of the file, or equal ones if it has none"
+            ratio = "local epsilons in the ratio of the file, or equal local epsilons if the file has none"
         return (
             f"All columns use the same mechanism and shuffler, with {ratio}.",
             "Central epsilon covers all columns together; the local epsilon of one report is the largest.",

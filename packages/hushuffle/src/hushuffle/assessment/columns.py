@@ -197,7 +197,7 @@ class SeveralColumns(Collected):
             what, delta = f'your answer to "{name}"', collection.delta
             row = partial(findings.guessed, protocol, central=central, delta=delta, what=what, source=source)
             finding = questions.ask("vulnerability", findings.GUESSER, row)
-            rows.append(finding and replace(finding, adversary=f"{name}: {finding.adversary}"))
+            rows.append(finding and replace(finding, adversary=f"Column {name}: {finding.adversary}"))
         if adversaries.linker:
             reason = f"Re-identification needs one report per person; each person sends one in each of {source}."
             questions.unanswered.append(Unanswered(question="re-identification", topic=findings.LINKER, reason=reason))
@@ -215,15 +215,15 @@ class SeveralColumns(Collected):
             parts[name] = part = single.draft(single.as_one_of_several)
             labels = single.column.people.population.labels
             draft.findings += [_named(name, row, labels) for row in part.findings]
-            unanswered = [replace(row, topic=f"{name}: {row.topic}") for row in part.questions.unanswered]
+            unanswered = [replace(row, topic=f"Column {name}: {row.topic}") for row in part.questions.unanswered]
             draft.questions.unanswered += unanswered
-            words.append(f"{name}: {single.protocol.describe()} {single.whole.population.answer.words(None)}".rstrip())
+            words += [f"Column {name}: {single.protocol.describe()}", single.whole.population.answer.words(None)]
             warned |= dict.fromkeys(
-                row if row.key in _OF_THE_RUN else replace(row, sentence=f"{name}: {row.sentence}")
+                row if row.key in _OF_THE_RUN else replace(row, sentence=f"Column {name}: {row.sentence}")
                 for row in part.warnings
             )
         draft.warnings += warned
-        draft.words = " ".join(words)
+        draft.words = " ".join(filter(None, words))
         draft.tables.append(self._table(parts))
         errors = [part.error.upper for part in parts.values() if part.error is not None]
         draft.error = Bound.exact(max(errors), unit="") if len(errors) == len(parts) else None
@@ -272,7 +272,7 @@ class SeveralColumns(Collected):
 
 def _named(name: str, row: Finding, labels: tuple[str, ...]) -> Finding:
     """Return a finding that names its column; the witness of its lower bound names the column's categories."""
-    adversary, witness = f"{name}: {row.adversary}", row.bound.witness
+    adversary, witness = f"Column {name}: {row.adversary}", row.bound.witness
     if witness is not None:
         proof = f"{row.proof}; lower bound attained at {attained(witness, labels)}"
         row = replace(row, bound=replace(row.bound, witness=None), proof=proof)

@@ -63,7 +63,7 @@ def assess(
 
     Args:
         deployment: the name of a TOML file, its tables, or the result of `hushuffle.specification.load` or `parse`.
-        base_folder: the folder against which relative paths of data are resolved; that of the file by default.
+        base_folder: the folder against which relative paths of data are resolved; by default the folder of the file.
         progress: receives the current step and the share done, from 0 to 1.
 
     Raises:

@@ -141,7 +141,7 @@ def adversaries(
         ),
         scaled=deployments.scaled,
     )
-    guess = "Guesses your answer right {often} of the time; {blind} without the release."
+    guess = "The adversary guesses your answer right {often} of the time; {blind} without the release."
     one_report = [_Place(k=p.k, people=p.people, epsilon=p.epsilon, dummies=p.dummies, deltas=(1.0,)) for p in places]
     guessed = one_report
     if deployments.own.reveals is Reveals.SUMS:
@@ -155,7 +155,7 @@ def adversaries(
     for key, who in (("uninformed", Uninformed()), ("strong", Strong())):
         guessing = Adversary(key=key, name=who.phrase, sentence=guess, colluding=True)
         rows.append((guessing, guessed, partial(_guess, deployments, who)))
-    named = "Names the sender of a report correctly {often} of the time, for any relation between people and answers."
+    named = "The adversary names a sender correctly {often} of the time, for any relation of people and answers."
     linker = Adversary(key="linker", name=LINKER, sentence=named, colluding=True)
     rows.append((linker, alone, partial(_named, deployments)))
     results = []
@@ -163,9 +163,8 @@ def adversaries(
         if single and adversary.key == "uninformed":  # the next row has the bound for any adversary
             continue
         if single and adversary.key == "strong":
-            words = (
-                f"Guesses an answer right {{often}} of the time from {deployments.exposure.words}; {{blind}} without."
-            )
+            seen = deployments.exposure.words
+            words = f"The adversary guesses an answer right {{often}} of the time from {seen}; {{blind}} without them."
             results.append(replace(adversary, name=GUESSER, sentence=words, derived=True))
             continue
         if row and single:

@@ -217,7 +217,7 @@ class Memoized(Exposure):
     def public(self) -> str:
         if self.changes == 0:
             return " The value never changes, and this is public."
-        return f" It {self.stays}; in which rounds, and in which it is an earlier one again, is public, too."
+        return f" It {self.stays}; the rounds in which it changes or returns to an earlier value are public, too."
 
     @property
     def stored(self) -> tuple[str, ...]:

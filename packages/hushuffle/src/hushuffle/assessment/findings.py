@@ -203,7 +203,7 @@ def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
         else "Bayes vulnerability (expected success of the best guess), uniform prior on the target's answer"
     )
     before = percent(qif.prior(protocol).upper)
-    sentence = f"Guesses your answer right {_often(bound)} of the time; {before} without the release."
+    sentence = f"The adversary guesses your answer right {_often(bound)} of the time; {before} without the release."
     return Finding(question="vulnerability", adversary=adversary.phrase, sentence=sentence, bound=bound, proof=proof)
 
 
@@ -216,7 +216,7 @@ def guessed(protocol: Protocol, *, central: Finding | None, delta: float, what: 
     return Finding(
         question="vulnerability",
         adversary=GUESSER,
-        sentence=f"Guesses {what} right {_often(bound)} of the time from {source}; {before} without a release.",
+        sentence=f"The adversary guesses {what} right {_often(bound)} of the time from {source}; {before} without.",
         bound=bound,
         proof="bound from central epsilon and delta of all reports together, for a uniform prior on the answer",
     )
@@ -230,10 +230,10 @@ def inferred(protocol: Protocol, *, delta: float) -> Finding:
         question="membership-inference",
         adversary=TESTER,
         sentence=(
-            f"Has a true-positive rate of {_often(rate)} at a false-positive rate of "
-            f"{percent(_FALSE_POSITIVES)}, knowing all other answers. The figure is the advantage, "
-            f"the largest difference of the two rates. Gaussian differential privacy: mu = "
-            f"{number(mu.upper, up=True)}, up to delta = {delta:g}."
+            "The adversary knows all other answers. The figure is its advantage: the largest difference of its "
+            f"true-positive and false-positive rates. At a false-positive rate of {percent(_FALSE_POSITIVES)}, the "
+            f"true-positive rate is {_often(rate)}. Wherever delta is above {delta:g}, Gaussian differential privacy "
+            f"holds with mu = {number(mu.upper, up=True)}."
         ),
         bound=profile.advantage,
         proof="trade-off function of the certified privacy curve",
@@ -250,8 +250,8 @@ def identified(protocol: Protocol) -> Finding:
         question="re-identification",
         adversary=LINKER,
         sentence=(
-            f"Names the sender of a report correctly {_worst(percent, right)} of the time, {percent(blind)} by blind "
-            f"guessing{among}. This holds for any relation between people and answers."
+            f"The adversary names the sender of a report correctly {_worst(percent, right)} of the time, "
+            f"{percent(blind)} by blind guessing{among}. This holds for any relation between people and answers."
         ),
         bound=error,
         shown=right,

@@ -76,8 +76,8 @@ def change(questions: Questions, protocol: Protocol) -> tuple[Finding, ...]:
             question="change-shows",
             adversary=WATCHER,
             sentence=(
-                f"Detects {often} of the time that your answer changed between the two rounds, if all other answers "
-                "stay. If no answer changes, all rounds show the same reports."
+                f"The adversary detects {often} of the time that your answer changed between the two rounds, if all "
+                "other answers stay. If no answer changes, all rounds show the same reports."
             ),
             bound=bound,
             proof="probability that the old and the new report of one person differ, for the worst two values",

@@ -230,7 +230,7 @@ def release_scores(
 ) -> tuple[Floats, Floats]:
     """Return log likelihood ratios of releases of each value, shape (releases,) each; `others` counts people by value.
 
-    They are exact if all others have one value and there are no dummies; else others are draws from their mixture.
+    They are exact if all others have one value and there are no dummies; else others count as draws from their mixture.
     """
     counts = np.array(others, dtype=np.int64)
     inputs = protocol.randomizer.inputs

@@ -198,8 +198,8 @@ def audit_sum(
     size = protocol.messages * protocol.needed
     terms = Terms(releases=trials or min(_GAMES, _OF_GAMES // size), confidence=each, rng=source)
     games: list[Named] = [
-        ("Guess a number, knowing all others'", lambda terms: _guess(protocol, terms)),
-        ("What messages say beyond their sum", lambda terms: _beyond(protocol, terms)),
+        ("Guess a number, knowing all other numbers", lambda terms: _guess(protocol, terms)),
+        ("What messages reveal beyond their sum", lambda terms: _beyond(protocol, terms)),
     ]
     played, unplayed = played_games(games, terms, lambda what, share: tell(what, 0.7 + 0.3 * share))
     tell("done", 1.0)

@@ -287,7 +287,7 @@ def _sentences(rows: Sequence[Audited], played: Sequence[Game], confidence: floa
     if (rows or played) and not broken and not lost:
         yield "No claim is refuted. This proves no claim: a mechanism may leak in ways that these trials do not test."
     if rows or played:
-        yield f"If all claims are true, an audit refutes one with probability at most {100 * (1 - confidence):.3g} %."
+        yield f"If all claims are true, some are refuted with probability at most {100 * (1 - confidence):.3g} %."
 
 
 def apart(claimed: float, shown: float) -> tuple[str, str]:

@@ -207,7 +207,7 @@ def identification_error(scores: npt.ArrayLike, *, ties: Ties = "uniform", confi
 
     `scores[i, j]`, shape (n, n), says how well the report of person i matches the known data of person j; a higher
     score is better. Every report is attributed to the person with its highest score. `identified` returns the rate. The
-    interval (Clopper, Pearson) covers other reports against the same n people; with more people the error increases.
+    interval (Clopper, Pearson) is for other reports of the same n people; with more people the error increases.
 
     Args:
         scores: the matrix.

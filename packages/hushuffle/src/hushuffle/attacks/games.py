@@ -72,13 +72,13 @@ def games(protocol: Protocol) -> list[Named]:
     >>> survey = Protocol(randomizer=RandomizedResponse(k=3, epsilon=2.0), shuffler=UniformShuffle(), n=6)
     >>> for name, play in games(survey):
     ...     print(name, play(Terms(releases=1000, reports=5000, rng=reproducible(1))).broken)
-    Guess a value, knowing none False
-    Guess a value, knowing all others' False
+    Guess a value, knowing no value False
+    Guess a value, knowing all other values False
     Name the sender of a report False
     """
     return [
-        ("Guess a value, knowing none", lambda terms: _guess(protocol, terms, knows_others=False)),
-        ("Guess a value, knowing all others'", lambda terms: _guess(protocol, terms, knows_others=True)),
+        ("Guess a value, knowing no value", lambda terms: _guess(protocol, terms, knows_others=False)),
+        ("Guess a value, knowing all other values", lambda terms: _guess(protocol, terms, knows_others=True)),
         ("Name the sender of a report", lambda terms: _name(protocol, terms)),
     ]
 

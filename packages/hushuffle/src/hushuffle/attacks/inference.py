@@ -44,7 +44,7 @@ def choose_voters(near: Groups, privileged: npt.ArrayLike | None = None, *, size
     """
     votes = _checks.integer("size", size, low=1)
     if near.group_of is None:
-        _checks.reject("near", "one group for each person", repr(near), "radius_groups and path_groups make such.")
+        _checks.reject("near", "one group for each person", repr(near), "Use radius_groups or path_groups.")
     attributes = _attributes(privileged, near.n)
     rng = np.random.default_rng(seed)
     chosen = np.full((near.n, votes), -1, dtype=np.int64)

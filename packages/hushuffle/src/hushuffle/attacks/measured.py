@@ -33,7 +33,7 @@ _TESTS: Final = 60
 class OneSided:
     """Reports that occurred only for input `first` in training, and their number in `trials` other trials per input.
 
-    `hits` has these numbers, and `example` is one of the reports, if reports may be shown.
+    `hits` are these numbers of the first and second input; `example` is one of the reports, if reports may be shown.
     """
 
     first: str

@@ -34,8 +34,8 @@ _SHOWN: Final = 5
 class Difference:
     """What changed in the output when the value of one record changed and randomness did not.
 
-    `position` is the record's. `reports` has the places of changed reports, `parts` the names of changed parts of the
-    output that are no list of reports, or whose number of reports changed.
+    `position` is the record's position. `reports` are the positions of changed reports. `parts` are the names of
+    changed parts of the output that are no list of reports, or whose number of reports changed.
     """
 
     position: int
@@ -66,7 +66,7 @@ def differences(
     Args:
         collect: the code under test.
         records: a sequence or an array of records, at least two.
-        values: values that replace a record's; the different records by default.
+        values: values that replace the value of a record; by default, the different records.
         positions: the records that change; five of them, spread evenly, by default.
         shuffled: whether the output is compared without its order.
         per_record: whether randomness has one stream for each record, for code that randomizes all records at once

@@ -93,7 +93,7 @@ def _explained(error: BaseException, given: Sequence[str]) -> tuple[str, Exit]:
         case MemoryError():
             return "there is not enough memory.", Exit.FAILED
         case KeyboardInterrupt():
-            return "interrupted; nothing is half written.", Exit.INTERRUPTED
+            return "interrupted; no file is incomplete.", Exit.INTERRUPTED
         case _:
             return _unexpected(error), Exit.FAILED
 

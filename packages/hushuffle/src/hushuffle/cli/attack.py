@@ -60,8 +60,8 @@ def linkage(
       hushuffle attack linkage examples/visits.csv --epsilon inf --epsilon 1
 
     Each person reports randomized events. The attacker has a Markov model of each
-    person's past events, and names the person whose model fits best. Options
-    marked * may be repeated: every combination is tried. Writes study.html and
+    person's past events, and names the person whose model fits best. If options
+    are repeated, every combination of their values is tried. Writes study.html and
     study.json.
 
     Args:
@@ -71,18 +71,20 @@ def linkage(
         item: column of items (places, pages, products) in the table.
         time: column of times in the table (default: the rows are in order of time).
         stars: minimum number of stars; ratings with fewer stars are left out.
-        epsilon: * local epsilon of one report; inf means no noise (default: inf).
-        mechanism: * randomizer (default: randomized-response and local-hashing).
-        buckets: buckets of local hashing (default: least variance).
+        epsilon: local epsilon of one report in nats; inf means no noise; may be repeated (default: inf).
+        mechanism: randomizer; may be repeated (default: both randomized-response and local-hashing).
+        buckets: number of buckets of local hashing (default: the number with the least variance).
         attacker: "maximum" knows the true events behind the reports, "partial" only other events of the person.
-        split: "half": the attacker knows the first half of a trace, the second is reported; "none": no division.
-        known: * number of past events per person that the attacker knows (default: all).
-        events: * number of reported events per person, or all (default: 1).
-        score: "bayes" uses the distribution of the noise, "plain" ignores it; "cosine" and "tf-idf" compare visits.
-        repetitions: how often all reports are randomized.
-        at_least: minimum number of events; people with fewer are left out.
+        split: "half": the attacker knows events of the first half of a trace, and the reports are from the second half;
+            "none": both are from the whole trace.
+        known: number of past events per person that the attacker knows; may be repeated (default: all).
+        events: number of reported events per person, or all; may be repeated (default: 1).
+        score: "bayes" uses the distribution of the noise, "plain" ignores it; "cosine" and "tf-idf" compare the items
+            of a report and of a person's past.
+        repetitions: number of times that all reports are drawn; the results are averaged.
+        at_least: minimum number of events of a person; people with fewer are left out.
         seed: seed of the randomness (default: cryptographically secure randomness).
-        out: folder to write into (default: hushuffle-out/linkage-NAME).
+        out: folder to write into (default: hushuffle-out/linkage-NAME, where NAME is that of the table).
         json: print only study.json, no summary, to standard output.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.

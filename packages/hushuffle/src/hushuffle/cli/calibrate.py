@@ -197,8 +197,8 @@ def _sentences(choice: Choice) -> Iterator[str]:
     elif choice.kind == "columns":
         factor = number(proposed.settings["factor"], up=False)
         yield (
-            f"The local epsilons of all columns can be multiplied by at most {factor}: {proposed.central} for all of "
-            "them."
+            f"The local epsilons of all columns can be multiplied by at most {factor}: all columns together then have "
+            f"central epsilon {proposed.central}."
         )
     elif choice.kind == "reach":
         yield f"Proposed: randomizer.p = {proposed.settings['p']!r}."
@@ -213,7 +213,7 @@ def _sentences(choice: Choice) -> Iterator[str]:
     else:
         yield _verdict(choice)
         if choice.binding != "epsilon":
-            yield f"More is not allowed by targets.{choice.binding}."
+            yield f"The limit is targets.{choice.binding}."
         if choice.reports > 1:
             yield (
                 f"Local epsilons in the table cover one report. A person gives up to {choice.reports:,}; "

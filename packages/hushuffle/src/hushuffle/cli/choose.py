@@ -45,7 +45,7 @@ def choose(
 
     Args:
         wishes: a TOML file as for assess; [randomizer] and [shuffler] may be left out.
-        most_dummies: also try scramblers, with at most this number of dummy reports.
+        most_dummies: also try shufflers that add dummy reports (scramblers), at most this number per release; 0: none.
         most_messages: maximum mean number of messages per client, including the report
             (default: 1; no limit for a file with [sum]).
         most_bits: maximum mean number of bits per client.

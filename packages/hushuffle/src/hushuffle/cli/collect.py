@@ -329,7 +329,7 @@ def _of_key(rounds: KeyRounds | None) -> list[str]:
     ]
     if rounds.unknown:
         lines.append(
-            "This excludes collections with this key by an earlier version of hushuffle, which recorded no epsilons."
+            "This excludes collections with this key by earlier versions of hushuffle, which recorded no epsilons."
         )
     return lines
 

@@ -65,7 +65,7 @@ def minimum_batch(
     if (specification is None and len(given) < len(options)) or (specification is not None and given):
         misused(f"minimum-batch needs a specification, or all of the options {', '.join(options)}.")
     if specification is not None and (reports_per_person, rounds) != (1, 1):
-        misused("--reports-per-person and --rounds are for use without a specification, which has own keys.")
+        misused("--reports-per-person and --rounds are for use without a specification, which has keys for them.")
     json = json or dap
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         if tell is not None:

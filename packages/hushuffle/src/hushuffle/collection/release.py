@@ -34,8 +34,8 @@ from hushuffle.tables.refused import RefusedRecords
 
 _SHARED: Final = ("title", "rounds", "memoised", "changes", "shuffler", "targets")
 _KEPT: Final = (
-    "replace one person's values in all rounds; in which rounds they change, and in which they are an earlier one "
-    "again, stays as it is"
+    "replace one person's values in all rounds; in which rounds they change, and in which they return to an earlier "
+    "value, stays as it is"
 )
 _READING: Final = 0.6  # approximate fraction of the time for reading and randomizing
 

@@ -182,7 +182,7 @@ LAWS: Final = (
     ),
     Law(
         name="flipped bits",
-        statement="Bits that agree in the target's two values do not matter; the others are counted together.",
+        statement="Bits that agree in the target's two values do not matter; the other bits are counted together.",
         page="crowds.md",
         fits=lambda question: question.law.flipped is not None and question.law.flipped.flip >= _RARE,
         of=lambda question: FlippedColumns.of(question.release),

@@ -82,7 +82,7 @@ def planned_people(
         publishers: as for `people`.
 
     Raises:
-        InvalidInputError, UnsupportedProtocolError, NumericalError: as `people`.
+        InvalidInputError, UnsupportedProtocolError, NumericalError: the reasons are those of `people`.
 
     >>> import hushuffle as hs
     >>> law = hs.DummyLaw.discrete_laplace(center=24_000, scale=600.0)

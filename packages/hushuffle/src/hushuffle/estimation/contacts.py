@@ -16,9 +16,9 @@ from hushuffle.mechanisms.column_views import ColumnCounts, ColumnView, ColumnVi
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Frequencies:
-    """Estimated people by number of contacts 1, 2, ..., `most` (the last: `most` or more), with standard errors.
+    """Estimated numbers of people with 1, 2, ..., `most` contacts (the last: `most` or more), with standard errors.
 
-    Both have shape (most,). Estimates are not clipped.
+    Estimates and errors have shape (most,). Estimates are not clipped.
     """
 
     estimates: Array
@@ -52,10 +52,10 @@ def frequencies(counts: ColumnCounts) -> Frequencies:
 
 
 def planned_frequencies(design: ColumnViews, people: Sequence[float]) -> Frequencies:
-    """Return the standard errors of `frequencies` if people[i] people have i + 1 contacts; the last: that many or more.
+    """Return the standard errors of `frequencies` if people[i] people have i + 1 contacts (the last entry: or more).
 
     Raises:
-        InvalidInputError, UnsupportedProtocolError, NumericalError: as `frequencies`, or `people` has another length.
+        InvalidInputError, UnsupportedProtocolError, NumericalError: see `frequencies`; or `people` has another length.
     """
     view = design.views[_contacts(design)]
     sizes = np.asarray(people, dtype=np.float64)

@@ -221,7 +221,7 @@ class HeavyHitters:
 
     `values` are codes, shape (m,); `frequencies` their unbiased estimates, shape (m,). `intervals`, shape (m, 2),
     hold the true frequencies of all k values at once with probability about 1 - `level` (normal approximation), so
-    selection does not invalidate them. `threshold` is the smallest significant estimate.
+    selection does not invalidate the intervals. `threshold` is the smallest significant estimate.
     """
 
     values: npt.NDArray[np.int64]

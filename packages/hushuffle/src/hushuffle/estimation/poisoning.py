@@ -59,7 +59,7 @@ def poisoning_gain(protocol: Protocol | MixedProtocol, *, fakes: int, reports_pe
     Args:
         protocol: the collection; its n includes Sybil clients, and counts reports if a client sends several.
         fakes: number of Sybil clients among the n, from 0.
-        reports_per_person: most of the n reports that each client sends.
+        reports_per_person: the largest number of the n reports that one client sends.
 
     Raises:
         InvalidInputError: a number is out of range, or there are more fake reports than n.

@@ -138,7 +138,7 @@ def planned(
     """Return the true figure of a planned study, with the standard error that its estimate will have.
 
     Args:
-        people: how many are in exactly the audiences of set bits i, for i = 0..2**k - 1, shape (2**k,); k <= 10.
+        people: people[i] people are in exactly the audiences whose bits are set in i, shape (2**k,); k <= 10.
         protocol: `BitFlipping(width=k, p=p)`, n = m columns.
         question: "reach", "overlap" or "exclusive".
         publishers: as for `reach`.

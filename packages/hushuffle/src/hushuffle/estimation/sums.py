@@ -84,7 +84,7 @@ class SumEstimate:
         return np.stack([self.total - half, self.total + half], axis=1)
 
     def moved(self, fakes: int) -> float:
-        """Return the largest change of a total by `fakes` Sybil clients; one can reach any accepted total.
+        """Return the largest change of a total by `fakes` Sybil clients; a single client can reach any accepted total.
 
         The bound is the range of accepted sums, in the unit of the numbers. A residue carries no information
         about its sender or its number, so checks of single messages cannot help. A client that follows the

@@ -41,7 +41,7 @@ class ColumnView:
     """One view of the columns, with the distribution of the number of dummies of each released count.
 
     Args:
-        publishers: the publishers whose entries of a column the view uses, 0, 1, ...; each once.
+        publishers: numbers (from 0) of the publishers whose entries of a column the view uses, without repetition.
         shows: "union" counts the columns with an entry above 0, a single count. "patterns" counts the columns with each
             of the 2**s bit patterns of the s publishers. "contacts" counts the columns with each sum of their entries
             from 0 to `most`; larger sums count as `most`.
@@ -55,7 +55,7 @@ class ColumnView:
         InvalidInputError: an argument is out of range.
 
     >>> import hushuffle as hs
-    >>> ColumnView(publishers=(0, 2), shows="patterns", each=hs.DummyLaw.geometric(mean=10.0)).cells
+    >>> hs.ColumnView(publishers=(0, 2), shows="patterns", each=hs.DummyLaw.geometric(mean=10.0)).cells
     4
     """
 
@@ -137,7 +137,7 @@ class ColumnView:
             weights: how often each of these columns occurs, shape (m,); None: once.
 
         >>> import hushuffle as hs
-        >>> view = ColumnView(publishers=(0, 1), shows="contacts", most=1, each=hs.DummyLaw.of({0: 1.0}))
+        >>> view = hs.ColumnView(publishers=(0, 1), shows="contacts", most=1, each=hs.DummyLaw.of({0: 1.0}))
         >>> view.tally(np.array([0, 1, 2, 3, 4])).tolist()
         [2, 3]
         """
@@ -174,8 +174,8 @@ class ColumnViews(_checks.ByName):
             than 2**31 released counts.
 
     >>> import hushuffle as hs
-    >>> view = ColumnView(publishers=(0, 1), each=hs.DummyLaw.discrete_laplace(center=90, scale=3.0))
-    >>> design = ColumnViews(publishers=2, columns=1000, views=(view,))
+    >>> view = hs.ColumnView(publishers=(0, 1), each=hs.DummyLaw.discrete_laplace(center=90, scale=3.0))
+    >>> design = hs.ColumnViews(publishers=2, columns=1000, views=(view,))
     >>> print(hs.bloom.views_epsilon(design, delta=1e-9))
     0.3334 nats (certified bracket)
     """
@@ -255,7 +255,9 @@ class ColumnViews(_checks.ByName):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnCounts:
-    """The release: for each view of `design`, the counts of its cells with their dummies, shape (cells,) each.
+    """A release: for each view of `design`, the number of columns in each cell plus the cell's dummies, shape (cells,).
+
+    A column is one position of all publishers' filters; a view (`ColumnView`) maps each column to a cell.
 
     Raises:
         InvalidInputError: the counts do not have the shapes of the views.

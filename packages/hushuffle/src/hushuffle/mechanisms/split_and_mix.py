@@ -235,7 +235,7 @@ class SplitAndMix(_checks.ByName):
 
     @property
     def margin(self) -> int:
-        """Largest negative sum that is decoded: a residue stands for a sum from -margin to modulus - margin - 1."""
+        """Largest size of a negative sum: a residue stands for a sum from -margin to modulus - margin - 1."""
         return (self.modulus - self.n * self.top) // 2
 
     @property

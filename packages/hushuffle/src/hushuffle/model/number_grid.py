@@ -89,8 +89,8 @@ class NumberGrid(_checks.ByName):
     def encode(self, numbers: npt.ArrayLike, *, rng: Coins) -> npt.NDArray[np.int64]:
         """Return the codes 0..levels-1 of numbers, shape (n,), by stochastic rounding.
 
-        With a keyed `rng`, every call takes a record's random bits from the start, so it rounds a record in the same
-        way. Pass the same generator to `randomize` afterwards, which takes the random bits that follow.
+        With per-record randomness (`hs.keyed`), every call rounds the number of a record in the same way. Pass the same
+        `rng` to `randomize` afterwards, which uses the random bits after those of the rounding.
 
         Raises:
             InvalidInputError: `numbers` is not a one-dimensional array of numbers, or a number is not finite.

@@ -158,7 +158,7 @@ class GroupStatistics:
 
     @classmethod
     def of(cls, name: str, values: Sequence[str], numbers: Floats) -> GroupStatistics:
-        """Return the statistics in an array with the layout of the property `numbers`."""
+        """Return the statistics that an array contains whose layout is that of `numbers`."""
         v = len(values)
         sums, least, greatest = (dict(zip(values, numbers[1 + place * v :], strict=False)) for place in range(3))
         return cls(name=name, count=numbers[0], sum=sums, min=least, max=greatest)
@@ -269,7 +269,7 @@ def generate_table(
 ) -> dict[str, npt.NDArray[Any]]:
     """Return synthetic records: grouping columns are independent, values are normal around a mean of the group.
 
-    "uniform": every interval equally likely. "skewed": interval i with probability proportional to 1/(i + 1).
+    With `distribution` "uniform" all intervals are equally likely, with "skewed" interval i has weight 1/(i + 1).
 
     >>> import hushuffle as hs
     >>> age = hs.plans.GroupingSet(columns=("age",), sizes=(20,))

@@ -26,7 +26,7 @@ _BLOCK: Final = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class CentroidNoise:
-    """Noise on the release of a centroid's node: the sum of its points, and `radius` times their number.
+    """Noise that a centroid's node adds to its two results: the sum of its points, and `radius` times their number.
 
     Devices clip points to norm at most `radius`: Euclidean for "gaussian", the sum of absolute values for
     "laplace". One replaced point changes all sums and counts together by at most 2 `radius` (Euclidean), or 4

@@ -41,13 +41,13 @@ class Cluster:
             batch of n with an independent message added.
         cascade: number of scramblers that each batch passes in sequence, run by different parties; each adds its
             dummies. The cluster's guarantee needs one honest scrambler. More than one excludes a cap.
-        moves: the largest number of messages of this cluster that one data item can move, for any two hidden states
-            upstream, before and after the change. Default: 1 if the
-            sources only read their own data and public values, else all of them (see `Plan.moves`).
+        moves: the largest number of this cluster's messages whose target changes if one data item changes, whatever
+            hidden contents the earlier clusters have before and after the change. Default: 1 if the sources only read
+            their own data and public values, otherwise all messages (see `Plan.moves`).
         messages: the total number of messages of a fixed cluster (default: one for each source).
 
     Raises:
-        InvalidInputError: an argument out of range or at odds with another; the message says which.
+        InvalidInputError: an argument is out of range or contradicts another argument; the message says which.
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (definitions 3 and 4); docs/theory/traffic.md, Theorems 2 and 6.
 

@@ -29,7 +29,7 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """Boxes of size (`WIDTH`, `HEIGHT`), and arrows between boxes: (name of start, name of end, dashed).
+    """A drawing: boxes of size (`WIDTH`, `HEIGHT`), and arrows between boxes: (name of start, name of end, dashed).
 
     Dashed arrows carry public values.
     """

@@ -33,8 +33,7 @@ class Edge:
     """The targets of cluster `start` are the sources of cluster `end`.
 
     `carries`: "hidden" contents, which may determine the targets of `end`; "released" contents, accounted for by a
-    `Release` of `start`; or contents "assumed public", for which the plan's `assumptions` state what is not
-    counted.
+    `Release` of `start`; or contents "assumed public", for which the plan's `assumptions` state what is not counted.
     """
 
     start: str
@@ -210,11 +209,11 @@ class Plan:
         return tuple(c for layer in self.layers for c in layer if c.name in names and not c.fixed and c.moves != 0)
 
     def moved_together(self, data: str) -> tuple[Cluster, ...]:
-        """Return the clusters in which one item of `data` can move its message in all at once, for any randomness.
+        """Return clusters whose messages one item of `data` can move in all of them at once, for any randomness.
 
         These clusters read the data, and their inputs do not depend on any randomness: a message's target is a function
         of the item and of public values. Two items that differ in every column, or two points that stay near
-        centroids of their own, move their messages in all of these clusters.
+        two different centroids, move their messages in all of these clusters.
         """
         upstream = set().union(*(self._reached(one.name) for one in self.data))
         fed = {edge.end for edge in self.edges if edge.start in upstream and edge.carries != "assumed public"}
@@ -299,9 +298,10 @@ class Costs:
 def cluster_costs(cluster: Cluster, *, only_honest: bool = False) -> Costs:
     """Return the costs of one cluster; the messages are exact, `used` is an expectation.
 
-    With scramblers: 2 S + SF d messages, S + SF T channels, n + T channels of the busiest scrambler. With m in
-    sequence: (m + 1) S + SF d m (m + 1)/2 messages, S + SF (m - 1 + T) channels, the larger of n + 1 and T + 1.
-    Without: S (flood + 1) messages and channels.
+    S sources send to T targets. Each of SF scramblers serves n sources and adds d dummies: 2 S + SF d messages,
+    S + SF T channels, n + T channels of the busiest scrambler. With m scramblers in sequence:
+    (m + 1) S + SF d m (m + 1)/2 messages, S + SF (m - 1 + T) channels, and the busiest scrambler has the larger of
+    n + 1 and T + 1 channels. Without scramblers: S (flood + 1) messages and channels.
 
     Args:
         cluster: the cluster.
@@ -361,8 +361,8 @@ def use_chance(sampling: TargetSampling, *, only_honest: bool = False) -> float:
 
     A source sends its data if it sends to its own target, by chance or by flooding. With
     `only_honest` it does so only if its message is truthful in the decomposition of the privacy blanket. This has
-    probability theta, the probability of its own target less that of another: 1 - sigma in the uniform convention.
-    Which sources carry data is then independent of the targets of the others.
+    probability theta, the probability of its own target minus that of another target: 1 - sigma in the uniform
+    convention. Which sources carry data is then independent of the targets of the other sources.
 
     Source: docs/theory/traffic.md, Theorem 8.
 

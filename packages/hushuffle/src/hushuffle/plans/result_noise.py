@@ -82,7 +82,7 @@ class ResultNoise:
     >>> age = hs.plans.GroupingSet(columns=("age",), sizes=(20,))
     >>> query = hs.plans.GroupingQuery(grouping_sets=(age,), values=("x",), functions=("avg",), partitions=4,
     ...     ranges=((0.0, 100.0),))
-    >>> {name: round(size, 1) for name, size in ResultNoise(query=query, epsilon=1.0).deviations.items()}
+    >>> {name: round(size, 1) for name, size in hs.plans.ResultNoise(query=query, epsilon=1.0).deviations.items()}
     {'count': 5.6, 'sum(x)': 565.7}
     """
 
@@ -105,7 +105,7 @@ class ResultNoise:
 
     @property
     def deviations(self) -> dict[str, float]:
-        """The standard deviation of the noise on each count and on each sum, in the figure's unit."""
+        """The standard deviation of the noise on each count and on each sum, in the unit of the released number."""
         names = ["count", *(f"sum({name})" for name in self.query.values)]
         return {
             name: step / (math.sqrt(2) * math.sinh(min(rate / _UNIT / 2, 700.0)))

@@ -68,9 +68,9 @@ def _rows(population: Population, utility: Utility, most: int) -> tuple[list[int
     if shares is not None:
         weight, order = shares, "the most frequent ones"
     elif utility.estimate is not None:
-        weight, order = utility.estimate.frequencies, "the ones with the largest estimates"
+        weight, order = utility.estimate.frequencies, "the values with the largest estimates"
     else:
-        weight, order = utility.predicted, "the ones with the largest predicted errors"
+        weight, order = utility.predicted, "the values with the largest predicted errors"
     return np.argsort(-weight, kind="stable")[:most].tolist(), order
 
 

@@ -110,10 +110,10 @@ class _Target:
     topic: str
     rule: Literal["at most", "below", "at least"]
     asked: float
-    got: Annotated[Bound | None, Field(description="The figure that is compared with it; null: there is none.")]
-    met: Annotated[bool | None, Field(description="Whether it is met for every value within the figure.")]
+    got: Annotated[Bound | None, Field(description="The figure that is compared with the limit; null: no figure.")]
+    met: Annotated[bool | None, Field(description="Whether the limit is met for every value within the figure.")]
     word: Literal["pass", "fail", "not shown", "not known"]
-    reason: Annotated[str, Field(description="Why there is no figure, if there is none.")]
+    reason: Annotated[str, Field(description="If there is no figure: the reason.")]
 
     @classmethod
     def of(cls, target: Target) -> _Target:
@@ -131,11 +131,11 @@ class _Target:
 
 @dataclass(frozen=True, kw_only=True)
 class _Verdict:
-    met: Annotated[bool | None, Field(description="Whether all targets are met and known to be; null: there is none.")]
+    met: Annotated[bool | None, Field(description="Whether all targets are shown to be met; null: no targets.")]
     status: Annotated[
         Status | None, Field(description='"met" only with a target of privacy, and every assumption confirmed.')
     ]
-    sentence: Annotated[str, Field(description="The first line of the report; empty: there are no targets.")]
+    sentence: Annotated[str, Field(description="The first line of the report; empty: no targets.")]
     targets: list[_Target]
 
     @classmethod

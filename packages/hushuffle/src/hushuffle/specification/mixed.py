@@ -107,7 +107,7 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
     population, shuffler, targets = (table_in(raw, key) for key in ("population", "shuffler", "targets"))
     column, data = raw.get("group_column"), "data" in population
     if data and column in (None, population.get("column")):
-        hint, value = "It has the name of each person's group.", "nothing" if column is None else shown(column)
+        hint, value = "This column has the name of each person's group.", "nothing" if column is None else shown(column)
         yield Problem(key="group_column", rule="must be a public column of the data", value=value, hint=hint)
     elif not data and column is not None:
         hint = "Without data, `people` of each group is the number of its people."
@@ -163,7 +163,7 @@ _WORDS: Final = Vocabulary(
         "groups.randomizer": COLLECTION.sections["randomizer"],
     },
     goes_with=COLLECTION.goes_with,
-    elsewhere={"randomizer": "It belongs to each of [[groups]].", **dict.fromkeys(_OTHERS, _ONE_ROUND)},
+    elsewhere={"randomizer": "Set it in each of [[groups]].", **dict.fromkeys(_OTHERS, _ONE_ROUND)},
 )
 
 

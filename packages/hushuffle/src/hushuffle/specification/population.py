@@ -188,7 +188,7 @@ class DataPopulation(AnswerKeys):
     column: Annotated[str, Field(min_length=1)]
     """The name of the column of answers; other columns of answers are not read."""
     categories: AnyCategories | None = None
-    """A table of conditions by category, a list of labels, or "from-data"; this, `categories_file` or `bins`."""
+    """Conditions by category (a table), a list of labels, or "from-data". Give this, `categories_file` or `bins`."""
     categories_file: Annotated[str, Field(min_length=1)] | None = None
     """A file of labels, one on each line, or the first column of a CSV file. Relative to this file's folder."""
     bins: Annotated[tuple[AnyEdge, ...], Field(strict=False), AfterValidator(_check_bins)] | None = None

@@ -49,12 +49,12 @@ def read_text(path: str | Path) -> str:
 
 def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Specification:
     """Return the specification in TOML `text`; file names in the text are relative to `base_folder`."""
-    hint = "This takes a file of one column: write one file per column."
+    hint = "This command takes a file of one column: write one file per column."
     refuse_other_kind(text, "columns", "several columns", hint, file=file)
     refuse_other_kind(
         text, "query", "the plan of a query", "A file with a plan is for hushuffle plan and audit.", file=file
     )
-    hint = "This takes a file of shares or of numbers, with [randomizer] and [shuffler]."
+    hint = "This command takes a file of shares or of numbers, with [randomizer] and [shuffler]."
     refuse_other_kind(text, "sum", "a sum by several messages", hint, file=file)
     hint = "Only assess, collect, compare and estimate accept groups. Write one file per group for other commands."
     refuse_other_kind(text, "groups", "groups of people with different randomizers", hint, file=file)
@@ -150,7 +150,7 @@ _OF_COLUMNS: Final = (
     *("otherwise", "missing", "allow_categories_from_data", "name", "randomizer"),
 )
 _ELSEWHERE: Final = {
-    "randomizer": "It belongs to each of [[columns]].",
+    "randomizer": "Set it in each of [[columns]].",
     "adversaries": "Columns have the default adversaries. For others, write one file per column.",
     "run": "Several columns support only the default here. For another value, write one file per column.",
     **dict.fromkeys(("memoised", "changes"), "Memoized reports need one file per column."),
@@ -307,7 +307,7 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
         named = population.get("person") not in (NO_COLUMN, ASKED)
         for key in (key for key in population if key not in SHARED or (key == "person" and named)):
             allowed = _ONE_ROW if key in _OF_PERSONS else f"Allowed keys: {', '.join(SHARED)}."
-            hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else allowed
+            hint = "Set it in each of [[columns]]." if key in _OF_COLUMNS else allowed
             yield Problem(key=f"population.{key}", rule="is not a key here", value=shown(population[key]), hint=hint)
     if _keeps_order(raw):
         hint = "An order of release, even a noisy one, would link the reports of a person in two columns."
@@ -345,7 +345,7 @@ def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _folder(name: str, key: str) -> Iterator[Problem]:
     if _NAME.fullmatch(name) is None:
-        hint = "This name is that of the folder of the reports; by default it is the name of the column."
+        hint = "The reports go to a folder of this name. If `name` is left out, it is the name of the data's column."
         rule = "must have at most 100 letters, digits, _ and -"
         yield Problem(key=key, rule=rule, value=shown(name), hint=hint)
 

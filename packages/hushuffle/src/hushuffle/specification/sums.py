@@ -165,8 +165,8 @@ _WORDS: Final = Vocabulary(
         "statement.vouched": (SumVouched,),
     },
     goes_with={
-        DataPopulation: "It goes with data. Give either data or n.",
-        CountedPopulation: "It goes with n. Give either n or data.",
+        DataPopulation: "This key needs data. Give either data or n.",
+        CountedPopulation: "This key needs n. Give either n or data.",
     },
     elsewhere={
         "randomizer": "A sum by several messages draws its own noise. Remove this table, or else [sum].",

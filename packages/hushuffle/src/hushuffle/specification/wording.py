@@ -54,10 +54,10 @@ _SECTIONS: Final[dict[str, tuple[type[Section], ...]]] = {
     "statement.vouched": (Vouched,),
 }
 _GOES_WITH: Final[dict[type[Section], str]] = {
-    DataPopulation: "It goes with data. Give either data or n.",
-    CountedPopulation: "It goes with n. Give either n or data.",
-    PublisherPopulation: "It goes with publishers.",
-    AudiencePopulation: "It goes with audiences.",
+    DataPopulation: "This key needs data. Give either data or n.",
+    CountedPopulation: "This key needs n. Give either n or data.",
+    PublisherPopulation: "This key needs publishers.",
+    AudiencePopulation: "This key needs audiences.",
 }
 COLLECTION: Final = Vocabulary(sections=_SECTIONS, goes_with=_GOES_WITH, planned=PLANNED)
 """The tables of a collection's specification."""
@@ -110,6 +110,7 @@ def shown(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     text = json.dumps(value, default=str, ensure_ascii=False)
+    text = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
@@ -153,7 +154,7 @@ def _home_of(key: str, section: str, words: Vocabulary) -> str:
     if homes and homes[0] in words.goes_with:
         return words.goes_with[homes[0]]
     if homes:
-        return f"It goes with kind = {_listed([shown(kind) for model in homes for kind in _kinds(model)])}."
+        return f"This key needs kind = {_listed([shown(kind) for model in homes for kind in _kinds(model)])}."
     if not section and key in words.elsewhere:
         return words.elsewhere[key]
     allowed = sorted({name for model in words.sections.get(section, ()) for name in model.model_fields})
@@ -194,8 +195,6 @@ def _key(path: Sequence[str | int]) -> str:
         if isinstance(step, int):
             key += f"[{step}]"
         else:
-            name = (
-                step if step.isidentifier() or step.replace("-", "").isalnum() else json.dumps(step, ensure_ascii=False)
-            )
+            name = step if step.isidentifier() or step.replace("-", "").isalnum() else shown(step)
             key += f".{name}" if key else name
     return key

@@ -255,7 +255,7 @@ _MOST_LABELS: Final = 100
 
 
 class Where(TypedDict, total=False):
-    """`kept`, shape (records,), marks the records that are people, as `Column.kept`; None: all."""
+    """The records that are people: `kept`, shape (records,), marks them, as `Column.kept` does; None: all records."""
 
     kept: Mask | None
     base_folder: Path | None

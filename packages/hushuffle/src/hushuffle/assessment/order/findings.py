@@ -65,7 +65,7 @@ def identified(protocol: Protocol) -> Finding:
         question="re-identification",
         adversary=findings.LINKER,
         sentence=(
-            f"From a report and its place in the release, names the sender correctly at most "
+            f"From a report and its place in the release, the adversary names the sender correctly at most "
             f"{percent(right, up=True)} of the time, {percent(1 / n)} by blind guessing. This holds for any relation "
             "between people and answers."
         ),

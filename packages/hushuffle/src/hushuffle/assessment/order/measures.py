@@ -144,8 +144,8 @@ def _finding(scores: Sequence[_Score]) -> Finding:
         question="order-attack",
         adversary="An adversary who guesses by a vote of the 25 most similar people",
         sentence=(
-            f"Infers the values of {percent(here)} of the people in nine of ten releases; of {percent(before)} without "
-            f"a shuffle, and of {percent(uniform)} after a uniform shuffle."
+            f"In nine of ten releases, the adversary infers the values of {percent(here)} of the people; of "
+            f"{percent(before)} without a shuffle, and of {percent(uniform)} after a uniform shuffle."
         ),
         bound=scores[1].rho,
         proof=f"measured on the data: {REPETITIONS} repetitions of {DRAWS} releases, Student's interval",

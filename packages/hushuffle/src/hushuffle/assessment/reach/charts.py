@@ -78,7 +78,7 @@ def _size_charts(
             here=float(design.bits),
         ),
         _errors(
-            audiences, other_sizes, bits, "bits", "bits of each filter, at equal epsilon", here=design.bits, x_log=True
+            audiences, other_sizes, bits, "bits", "bits of each filter, same epsilon", here=design.bits, x_log=True
         ),
     )
 

@@ -154,8 +154,8 @@ def _member(design: Design) -> Finding:
         question="membership",
         adversary=_STRONG,
         sentence=(
-            f"Guesses correctly at most {percent(bound.upper, up=True)} of the time whether you are in any audience or "
-            "in none; 50 % without the release."
+            f"The adversary guesses correctly at most {percent(bound.upper, up=True)} of the time whether you are in "
+            "any audience or in none; 50 % without the release."
         ),
         bound=bound,
         proof=(

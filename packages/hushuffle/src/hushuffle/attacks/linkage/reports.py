@@ -22,7 +22,7 @@ Split = Literal["half", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """`training`: the events that the attacker knows of each user; `reported`: those that are randomized and sent."""
+    """`training` are the events of each user that the attacker knows; `reported` are randomized and sent."""
 
     training: Traces
     reported: Traces

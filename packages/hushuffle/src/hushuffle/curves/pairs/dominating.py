@@ -6,9 +6,8 @@ these points and their mirror images lies above h, because h lies below every ch
 curve is the curve of a pair of distributions P and Q, with mass of Q where the curve bends. This pair may replace any
 neighbouring pair when rounds are composed, even if other people's data are chosen adaptively.
 
-Source: Zhu, Dong, Wang 2022, Theorem 10 (dominating pairs compose, adaptively);
-Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022 (chords between lattice points); docs/theory/composition.md, Lemmas
-1 and 2.
+Source: Zhu, Dong, Wang 2022, Theorem 10 (dominating pairs compose, adaptively); Doroshenko, Ghazi, Kamath, Kumar,
+Manurangsi 2022 (chords between lattice points); docs/theory/composition.md, Lemmas 1 and 2.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 With x = e**epsilon the curve h is convex and decreasing, h(0) = 1, h' >= -1 and h(1/x) = 1 - (1 - h(x))/x. So h lies
 below every chord of upper bounds. Lower bounds extend by lines. To the right of a point, the line starts at the point's
 lower bound and has the slope of the chord from an upper bound further left to that lower bound. To the left of a point,
-the line has the slope of the chord from the lower bound to an upper bound further right.
-The trade-off curve follows by duality: the smallest false negative rate at a false positive rate a is
-f(a) = sup_x 1 - h(x) - x a.
+the line has the slope of the chord from the lower bound to an upper bound further right. The trade-off curve follows by
+duality: the smallest false negative rate at a false positive rate a is f(a) = sup_x 1 - h(x) - x a.
 
 Source: docs/theory/curves.md, Lemma 1; Dong, Roth, Su 2022, Proposition 6 (duality).
 """

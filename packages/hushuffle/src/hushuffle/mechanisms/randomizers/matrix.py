@@ -59,7 +59,7 @@ class MatrixRandomizer(Mechanism):
             ),
             "file": Setting(
                 type="file",
-                about="A file of the same: CSV without header, Parquet, or NumPy (.npy). This or matrix.",
+                about="File of the matrix: CSV without header, Parquet, or NumPy (.npy). Give this key or `matrix`.",
                 optional=True,
             ),
         },

@@ -53,16 +53,16 @@ class RandomizedResponse(Mechanism):
     sources = (WARNER, KAIROUZ)
     table = SettingsTable(
         kind="randomized-response",
-        about="k-ary randomized response, for few categories: the truth with some probability, else any category.",
+        about="k-ary randomized response, for few categories: the true one with some probability, or a random one.",
         settings={
             "epsilon": Setting(
                 type="epsilon",
-                about=('Local privacy loss in nats; "inf": no noise. This or truth_probability.'),
+                about=('Local privacy loss in nats; "inf": no noise. Give this key or `truth_probability`.'),
                 optional=True,
             ),
             "truth_probability": Setting(
                 type="number",
-                about="Probability of reporting the true category, above 1/k. Set either this or epsilon.",
+                about="Probability of reporting the true category, above 1/k. Give this key or `epsilon`.",
                 limits={"gt": 0, "le": 1},
                 optional=True,
             ),

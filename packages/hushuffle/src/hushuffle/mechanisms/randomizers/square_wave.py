@@ -58,7 +58,7 @@ class SquareWave(Mechanism):
     table = SettingsTable(
         kind="square-wave",
         numbers=True,
-        about="Square wave for numbers: a report is a place near the level with some probability, else any.",
+        about="Square wave for numbers: a report is a place near the level with some probability, or a random place.",
         settings={
             "epsilon": Setting(type="epsilon", about='Local privacy loss in nats; "inf": no noise.'),
             "width": Setting(

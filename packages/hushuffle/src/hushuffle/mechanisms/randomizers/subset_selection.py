@@ -168,7 +168,7 @@ class SubsetSelection(SetReports):
     besides_epsilon = "size of the sets"
     table = SettingsTable(
         kind="subset-selection",
-        about="Subset selection, for tens to hundreds of categories: a report lists w, often with the true category.",
+        about="Subset selection, for tens to hundreds of categories: a report lists w of them, often the true one.",
         settings={
             "epsilon": Setting(type="epsilon", about='Local privacy loss in nats; "inf": no noise.'),
             "w": Setting(

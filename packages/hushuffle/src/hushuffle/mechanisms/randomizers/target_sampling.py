@@ -68,7 +68,7 @@ class TargetSampling(SetReports):
             ),
             "convention": Setting(
                 type="choice",
-                about='Whether the random target may be the own one ("uniform", the default) or not ("exclusive").',
+                about='Whether the random target may be the true target ("uniform", the default) or not ("exclusive").',
                 choices=get_args(Convention),
                 optional=True,
             ),

@@ -164,7 +164,7 @@ class UnaryEncoding(Mechanism):
         law = self.law()
         noise = f"local epsilon {self.local_epsilon:.4g}" if math.isfinite(self.epsilon) else "no pure guarantee"
         return (
-            f"every person reports a bit for each of {self.k:,} values, the own one set with probability "
+            f"every person reports a bit for each of {self.k:,} values, the bit of its own value set with probability "
             f"{float(law.own):.4g}, any other with {float(law.raised):.4g} ({self.encoding} unary encoding, {noise})"
         )
 

@@ -21,14 +21,13 @@ class ValueLaws:
     """Report distributions of some values over classes of reports, and the pairs of values to compare.
 
     `rows[r, v]` is the probability that a report of value `labels[r]` falls in class v, shape (rows, classes);
-    `blanket` is the blanket's distribution over the classes, `weight` its gamma: gamma blanket <= every row.
-    `pairs` are pairs of rows. Inside a class the likelihood ratios between the two values of a pair and the
-    blanket are constant, so classes preserve every divergence of a pair. The other rows are the distributions of
-    other people's reports. `complete`: the ratios to the other rows are constant too, and every value without a row
-    is equivalent to a row, for the pair and for the blanket where the pair's two probabilities are equal.
-    `groups`: the rows of each group of people's values, if there are several randomizers.
-    `also`: the same rows under another distribution of the public part of a report, which may have a field `also` too;
-    a value's distribution may be a mixture of all.
+    `blanket` is the blanket's distribution over the classes, `weight` its gamma: gamma blanket <= every row. `pairs`
+    are pairs of rows. Inside a class the likelihood ratios between the two values of a pair and the blanket are
+    constant, so classes preserve every divergence of a pair. The other rows are the distributions of other people's
+    reports. `complete`: the ratios to the other rows are constant too, and every value without a row is equivalent to a
+    row, for the pair and for the blanket where the pair's two probabilities are equal. `groups`: the rows of each group
+    of people's values, if there are several randomizers. `also`: the same rows under another distribution of the public
+    part of a report, which may have a field `also` too; a value's distribution may be a mixture of all.
     """
 
     rows: Floats

@@ -31,7 +31,7 @@ _HAIR: Final = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentedShuffle(PerValue):
-    """Keeps each report with probability `kept`, adds a random number of dummies of each of the k values, and shuffles.
+    """A trusted shuffler that samples reports, adds a random number of dummies of each of the k values, and shuffles.
 
     People send their values as they are, encrypted so that the shuffler cannot read them:
     `RandomizedResponse(k=k, epsilon=math.inf)`. Privacy rests on a shuffler that samples, adds dummies and keeps both

@@ -50,7 +50,7 @@ class Shuffler(_checks.ByName, ABC):
         return cls(**settings)
 
     def problems(self, *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
-        """Yield the settings that n people or k values (None: not yet known) rule out; `truthful`: no noise."""
+        """Yield the problems of the settings for n people and k values (None: not yet known); `truthful`: no noise."""
         del truthful, n, k
         yield from ()
 
@@ -216,7 +216,7 @@ class Shuffler(_checks.ByName, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class UniformShuffle(Shuffler):
-    """Releases the reports in a uniformly random order, so that only the counts of reports carry information."""
+    """A shuffler that releases the reports in a uniformly random order: only their counts carry information."""
 
     reveals = Reveals.MULTISET
     table = SettingsTable(kind="uniform", about="Reports leave in a uniformly random order.", settings={})
@@ -227,7 +227,7 @@ class UniformShuffle(Shuffler):
 
 @dataclass(frozen=True, kw_only=True)
 class NoShuffle(Shuffler):
-    """Releases the reports in the senders' order, as in the local model."""
+    """No shuffle: the reports are released in the order of their senders, as in the local model."""
 
     reveals = Reveals.SENDERS
     table = SettingsTable(kind="none", about="Reports leave in the order of their senders.", settings={})
@@ -296,7 +296,7 @@ class PerValue(Shuffler):
         return np.concatenate([reports, placed])
 
     def known(self, number: int | None) -> int:
-        """Return `number`, n or k of the protocol; refuse a shuffler without a protocol."""
+        """Return `number` (n or k of the protocol); raise an error if the shuffler belongs to no protocol."""
         if number is None:
             _checks.unsupported(
                 "The number of dummies depends on n and k. Use the `shuffler` of a `Protocol`, which knows both."

@@ -224,11 +224,11 @@ class DummyLaw:
 
     @property
     def endless(self) -> None:
-        """None, since the distribution has a largest number."""
+        """The ratio of successive probabilities of a distribution without a largest number; None here."""
         return None
 
     def masses(self) -> tuple[npt.NDArray[np.float64], float]:
-        """Return the probabilities of all numbers from the smallest to the largest, and 0, the omitted probability."""
+        """Return the probability of each integer from the smallest to the largest number, and 0: none is omitted."""
         mass = np.zeros(int(self.numbers[-1] - self.numbers[0]) + 1)
         mass[self.numbers - self.numbers[0]] = self.probabilities
         return mass, 0.0
@@ -294,7 +294,7 @@ class DummyLaw:
         width of the bracket is about `share` of the upper bound, or `most` numbers are evaluated.
 
         Args:
-            ends: returns certified lower and upper bounds, finite and >= 0, of the function at a number of dummies.
+            ends: a function that returns certified lower and upper bounds (finite, >= 0) at a number of dummies.
             share: relative width of the bracket that is accepted.
             most: maximum number of evaluations.
 

@@ -36,9 +36,6 @@ def sample_mallows(
     time. The implemented distribution is within total variation t = n (log2(n) + 1) 2**-78 of the exact one. A
     guarantee alpha for the exact distribution holds for the implemented one with alpha and delta = (1 + e**alpha) t.
 
-    Spearman's distances are left out: their normalising constants are permanents, and no sampler with a
-    stated accuracy is known for large n.
-
     Args:
         n: number of items, 1 to 10**9.
         theta: dispersion, >= 0; math.inf is allowed.
@@ -51,7 +48,7 @@ def sample_mallows(
     Source: docs/theory/order.md, Theorems 8 and 9; Mallows 1957; Doignon, Pekec, Regenwetter 2004 (repeated insertion).
 
     >>> import hushuffle as hs
-    >>> sample_mallows(12, theta=1.0, rng=hs.reproducible(1)).tolist()
+    >>> hs.order.sample_mallows(12, theta=1.0, rng=hs.reproducible(1)).tolist()
     [0, 2, 1, 4, 3, 5, 6, 7, 8, 9, 10, 11]
     """
     size = _checks.integer("n", n, low=1, high=_MOST)
@@ -65,7 +62,7 @@ def sample_mallows(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MallowsShuffle(Shuffler):
-    """Releases the reports in a random order near a public reference order; most reports move only a few positions.
+    """A shuffler whose random order is near a public reference order: most reports move only a few positions.
 
     A permutation tau is drawn from the Mallows distribution centred at the identity (`sample_mallows`), independently
     of the reports, and position reference[i] gets the report of person reference[tau[i]]:

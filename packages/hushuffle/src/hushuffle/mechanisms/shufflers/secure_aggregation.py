@@ -23,7 +23,7 @@ MOST_SERVERS: Final = 100
 
 @dataclass(frozen=True, kw_only=True)
 class SecureAggregation(Shuffler):
-    """Releases only the sums of the reports' vectors, as Prio and DAP do.
+    """Servers that release only the sums of the reports' vectors, as Prio and DAP do.
 
     A one-hot encoding is a vector of bits. A report y that is one number is sent as a vector whose entry y is 1; the
     sums are then the counts of the reports, which a uniform shuffle also reveals. Reports of several numbers (hashes,

@@ -79,11 +79,11 @@ class GeometricDummies:
 
     @property
     def endless(self) -> float:
-        """The ratio of successive probabilities, since the distribution has no largest number."""
+        """The ratio of successive probabilities; the distribution has no largest number."""
         return self.ratio
 
     def masses(self) -> tuple[npt.NDArray[np.float64], float]:
-        """Return the probabilities of 0, 1, 2, ..., and the total probability of all omitted numbers."""
+        """Return the probabilities of 0, 1, 2, ..., and the total probability of the omitted larger numbers."""
         last = math.ceil(_LOG_TAIL / math.log(self.ratio))
         return (1 - self.ratio) * self.ratio ** np.arange(last + 1.0), math.exp(_LOG_TAIL)
 

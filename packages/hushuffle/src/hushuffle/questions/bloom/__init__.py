@@ -1,5 +1,6 @@
 """Bloom filters with flipped bits and shuffled columns: central epsilon, its calibration, and signal-to-noise ratios.
 
+A column is one position of all publishers' filters; a person sets one column for each hash function.
 `epsilon` holds for all datasets. `published_pair_epsilon`, `pair_epsilon` and `filling_epsilon` hold only for the
 datasets in their descriptions. The `evaluate_privacy_for_...` functions simulate epsilon, as described in the technical
 details of the buffling package. Signal-to-noise ratios are in `snr`. `views_epsilon` is for columns without flips: the

@@ -94,24 +94,24 @@ def plan_views(
     contacts_error: float = math.inf,
     hashes: int = 1,
 ) -> ViewPlan:
-    """Return the views that give all wanted answers with the smallest errors, in proportion to the wanted ones.
+    """Return views that answer all questions with the smallest errors, in the ratio of the wanted errors.
 
-    A union needs one count. Many unions may be cheaper from the bit patterns of their publishers. The search compares
-    releasing the most demanding unions by themselves and the rest as bit patterns, for each number of the former. The
-    union of all publishers of the bit patterns may be their count of empty columns, with less noise than the others.
-    Dummies are discrete Laplace or discrete Gaussian. Then epsilon is certified. The whole epsilon is used.
+    A union needs one count, or the bit patterns of its publishers, which answer many unions. For each number i, the
+    search releases the i unions with the smallest wanted errors as counts and the others as bit patterns, with discrete
+    Laplace or discrete Gaussian dummies, and takes the best. The count of empty columns of bit patterns may have
+    less noise than the others. Then epsilon is certified. The whole epsilon is used.
 
     Args:
         publishers: number K of publishers, 1 to 20.
         columns: number m of columns.
-        reach: assumed number of people in the union of some publishers (`hushuffle.estimation.column_views`:
-            `assumed_reach`); errors grow with it, so assume too many rather than too few.
+        reach: function from publishers to the assumed number of people in the union of their audiences, for example
+            `hushuffle.estimation.column_views.assumed_reach`. Errors grow with this number: do not assume too few.
         epsilon: central epsilon in nats, for one person added or removed.
         delta: in (0, 1).
         unions: wanted standard error (people) of each union of publishers, for example {(0, 1, 2): 1000.0}.
         overlaps: the same for overlaps; an overlap needs the unions of all its parts.
-        contacts: assumed people with 1, 2, ... contacts (the last: that many or more), if frequencies are wanted.
-        contacts_error: wanted standard error of each of these numbers.
+        contacts: assumed numbers of people with 1, 2, ... contacts (the last: or more), if frequencies are wanted.
+        contacts_error: wanted standard error (people) of each of these numbers.
         hashes: number of hash functions.
 
     Raises:

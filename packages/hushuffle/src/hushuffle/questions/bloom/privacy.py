@@ -94,7 +94,7 @@ def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -
 
 
 def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tuple[int, int], others: int = 0) -> Bound:
-    """Return epsilon (nats) of two datasets: a column is `target[0]` or `target[1]`; all other columns are `others`.
+    """Return epsilon (nats) of two datasets: one column is `target[0]` or `target[1]`, every other column is `others`.
 
     Bit patterns are integers 0 to 2**filters - 1. The result is the larger epsilon of the two directions. It is no
     guarantee: other datasets can have a larger epsilon.
@@ -178,7 +178,7 @@ class FlipProbability:
 def estimate_flip_prob(
     *, filters: int, bits: int, epsilon: float, delta: float, hashes: int = 1, basis: Basis = "certified"
 ) -> FlipProbability:
-    """Return the smallest flip probability whose epsilon is at most `epsilon` at `delta`, to about 1e-6 of it.
+    """Return the smallest flip probability whose epsilon is at most `epsilon` at `delta` (relative precision 1e-6).
 
     The search brackets p; it is deterministic. With basis "certified", the certified upper bound of epsilon at the
     returned p was computed and is at most the target. No smaller p meets the target, up to the width of the bracket,

@@ -133,7 +133,7 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedEpsilon:
-    """A simulated epsilon: `point`, `standard_error` and `interval` from `draws` draws in each direction."""
+    """A simulated epsilon: `point`, `standard_error` and `interval`, from `draws` draws of each of the two datasets."""
 
     point: float
     standard_error: float

@@ -162,7 +162,7 @@ def skewed_counts(filters: int, *, bits: int, skewness: float) -> Array:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: chosen here; the technical details of buffling name no family of counts.
+    Source: a choice of this library; the technical details of buffling name no family of counts.
 
     >>> skewed_counts(2, bits=9, skewness=0.5).tolist()
     [4.0, 2.0, 2.0, 1.0]

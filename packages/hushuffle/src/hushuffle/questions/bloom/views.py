@@ -71,7 +71,7 @@ def views_delta(design: ColumnViews, *, epsilon: float) -> Bound:
     Raises:
         InvalidInputError: epsilon is negative or infinite.
 
-    Source: as `views_epsilon`.
+    Source: see `views_epsilon`.
 
     >>> import hushuffle as hs
     >>> view = hs.ColumnView(publishers=(0,), each=hs.DummyLaw.of({0: 0.5, 1: 0.5}))

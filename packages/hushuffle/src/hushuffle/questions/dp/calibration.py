@@ -56,9 +56,9 @@ _UNREACHABLE: Final = {
 class Calibration(Solution):
     """A solved parameter: a value that meets the target, and a neighbouring value that misses it.
 
-    `bound` is the target's figure of `protocol` with the parameter at `value`; its upper bound is at most the target.
-    That of the target "epsilon" is central epsilon at `delta`. `beyond`, within 0.01 % of `value` (or the next
-    integer), misses the target: its figure is `beyond_bound`, or None outside the parameter's range. `protocol`
+    `bound` is the figure of the target (for the target "epsilon": central epsilon at `delta`) with the parameter at
+    `value`; its upper bound is at most the target. `beyond`, within 0.01 % of `value` (or the next integer), misses
+    the target: its figure is `beyond_bound`, or None if `beyond` is outside the parameter's range. `protocol`
     contains `value`, except for "rounds". `epsilon` and `delta` are nan if the target has none.
     """
 
@@ -94,7 +94,8 @@ def calibrate(
     was computed and meets the target. The value is optimal up to 0.01 % and the width of the brackets, if the
     divergence grows with the local epsilon (a smaller one is a post-processing) and falls with n (one more report can
     be given to the adversary). This is proven for k-ary randomized response and a uniform shuffle, otherwise assumed;
-    `monotone` is False if the search contradicts it. Give one target: `epsilon` with `delta`, or another.
+    `monotone` is False if the search contradicts it. Give exactly one target: `epsilon`, `advantage`, `tpr_at_fpr` or
+    `gdp_mu`.
 
     Args:
         protocol: the collection; its own value of the parameter is where the search starts.

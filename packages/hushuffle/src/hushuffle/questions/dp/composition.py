@@ -104,7 +104,7 @@ def parallel(protocols: Sequence[Round | tuple[Round, int] | Rounds], *, delta: 
     """Return a certified bracket of epsilon (nats) for disjoint groups of people: the largest epsilon of a group.
 
     Every person is in one group, which must not depend on any person's value. If several groups take part in a
-    round, list it for each of them, with all its participants as n. A group loses nothing in other rounds.
+    round, list it for each of them, with all its participants as n. A round without a group costs the group nothing.
 
     Args:
         protocols: the rounds of every group: a protocol, a pair (protocol, times), or a list of these.
@@ -225,7 +225,7 @@ def waves(
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=1000)
-    >>> print(waves(survey, waves=365, delta=1e-6))
+    >>> print(hs.dp.waves(survey, waves=365, delta=1e-6))
     0.3234 nats (certified bracket)
     >>> print(hs.dp.compose([(survey, 365)], delta=1e-6))
     7.386 to 7.518 nats (certified bracket)
@@ -267,7 +267,7 @@ def change_shows(protocol: Protocol) -> Bound:
 
     >>> import hushuffle as hs
     >>> coin = hs.RandomizedResponse.from_truth_probability(k=2, p=0.75)
-    >>> print(change_shows(hs.Protocol(randomizer=coin, shuffler=hs.UniformShuffle(), n=1000)))
+    >>> print(hs.dp.change_shows(hs.Protocol(randomizer=coin, shuffler=hs.UniformShuffle(), n=1000)))
     0.6250 (exact)
     """
     _checks.of_type("protocol", protocol, Protocol)

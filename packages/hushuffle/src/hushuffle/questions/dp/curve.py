@@ -216,7 +216,7 @@ class PrivacyProfile:
     def _repr_html_(self) -> str:
         levels = [level for level in _LEVELS if level >= self._least]
         rows = [(f"{level:g}", str(self._curve.epsilon(level))) for level in levels]
-        more = f"Two equally likely values are told apart with probability {self.guess(0.5)}, all others known."
+        more = f"A strong adversary distinguishes two equally likely values with probability {self.guess(0.5)}."
         return notebook.table(("delta", "epsilon"), rows, more=more)
 
     def gaussian(self) -> NearestGaussian:
@@ -241,8 +241,8 @@ class PrivacyProfile:
         """Return certified bounds on the smallest mu for which the release is mu-GDP (Gaussian differential privacy).
 
         The trade-off function of a mu-GDP release is at least that of two normal distributions of variance 1, mu apart.
-        With delta = 0 the upper bound covers the far tail, where it is wide in large crowds, and infinite if pure
-        epsilon is. With another `delta`, the privacy curve is at most the larger of it and the Gaussian curve.
+        With delta = 0 the upper bound covers the whole curve: it is wide for many people, and infinite if pure epsilon
+        is infinite. With another `delta`, the privacy curve is at most the larger of `delta` and the Gaussian curve.
 
         Args:
             delta: 0, or at least `least` of this profile and below 1.
@@ -276,7 +276,7 @@ class PrivacyProfile:
         """Return certified bounds on the Rényi divergence (nats) of order `alpha`: the epsilon of (alpha, epsilon)-RDP.
 
         The upper bound holds for all pairs of neighbouring datasets, the lower bound is attained by explicit datasets.
-        The upper bound is infinite if pure epsilon is.
+        The upper bound is infinite if pure epsilon is infinite.
 
         Args:
             alpha: > 1, finite.

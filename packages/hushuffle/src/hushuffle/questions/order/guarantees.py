@@ -144,7 +144,7 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
     if wanted >= group/2, since Theorem 4.2 then does not apply.
 
     Raises:
-        InvalidInputError: as `posterior_probability` and `reidentification`.
+        InvalidInputError: the reasons are those of `posterior_probability` and `reidentification`.
 
     Source: Meehan et al. 2022, Theorems 4.1 and 4.2.
 

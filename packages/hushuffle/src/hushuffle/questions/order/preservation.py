@@ -132,10 +132,11 @@ def preservation(
     confidence: float = 0.99,
     rng: Randomness | None = None,
 ) -> tuple[Bound, ...]:
-    """Return for each group the probability delta that less than the fraction `eta` of the group is preserved.
+    """Return for each group the probability delta that less than the fraction `eta` of its places is preserved.
 
-    Certified for Hamming, and for Kendall at theta = 0 or infinity. Otherwise it is a Clopper-Pearson interval from
-    `samples` permutations, the same for all groups; `confidence` is that of each single interval.
+    A place is preserved if the release has a record of the group there. The result is certified for Hamming, and for
+    Kendall at theta = 0 or infinity. Otherwise it is a Clopper-Pearson interval at `confidence` for each group, from
+    the same `samples` permutations.
 
     Args:
         shuffler: a Mallows shuffle with its reference order of n people.
@@ -151,9 +152,10 @@ def preservation(
 
     Source: Meehan et al. 2022, definition A.4; docs/theory/order.md, Corollary 10.
 
+    >>> from fractions import Fraction
     >>> import hushuffle as hs
     >>> shuffler = hs.MallowsShuffle(reference=range(100), theta=6.0, distance="hamming")
-    >>> print(preservation(shuffler, [range(20)], eta=Fraction(9, 10))[0])
+    >>> print(hs.order.preservation(shuffler, [range(20)], eta=Fraction(9, 10))[0])
     1.663e-06 (certified bracket)
     """
     _checks.probability("eta", eta)
@@ -186,7 +188,7 @@ def preserved_share(
     confidence: float = 0.99,
     rng: Randomness | None = None,
 ) -> tuple[Bound, ...]:
-    """Return for each group the largest eta: the fraction that is preserved except with probability at most `delta`.
+    """Return for each group the largest eta: the fraction of its places preserved except with probability `delta`.
 
     Certified or simulated, as in `preservation`. Each simulated bound is an order statistic of the preserved shares.
     With fewer than about ln(2 / (1 - confidence)) / delta permutations, the lower bound is the share that every

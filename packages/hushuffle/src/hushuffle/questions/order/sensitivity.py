@@ -67,7 +67,7 @@ def sensitivity(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dista
 
 
 def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Distance = "kendall") -> Integers:
-    """Return the exact sensitivity of a distance for each group, shape (g,); the module's docstring has the formulas.
+    """Return the exact sensitivity of a distance between orders for each group, shape (g,).
 
     Sorting the memberships takes most of the time.
 
@@ -95,7 +95,7 @@ def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dis
 
 
 def published_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
-    """Return the published w(w+1)/2, w the `width`: an upper bound on `kendall_sensitivity`, printed as its value.
+    """Return w(w+1)/2, w the `width`: an upper bound on `kendall_sensitivity`, which the paper prints as its value.
 
     Raises:
         InvalidInputError: `reference` is not a permutation of 0..n-1, or `groups` is invalid.
@@ -197,7 +197,7 @@ def alpha_for_theta(
     person.
 
     Raises:
-        InvalidInputError: theta < 0, or as `sensitivity`.
+        InvalidInputError: theta < 0, or the reasons of `sensitivity`.
 
     Source: Meehan et al. 2022, Property 3 and Theorem 4.4, with the exact sensitivity; docs/theory/order.md, Theorem 5.
 
@@ -224,7 +224,7 @@ def theta_for_alpha(
 
     Raises:
         InvalidInputError: alpha not finite or < 0, every group has one person (then alpha = 0 for any theta), or
-            as `sensitivity`.
+            the reasons of `sensitivity`.
 
     Source: Meehan et al. 2022, Algorithm 1, with the exact sensitivity; docs/theory/order.md, Theorem 5.
 
@@ -244,13 +244,11 @@ def alpha_for_groups(
 ) -> Bound:
     """Return the alpha for the groups `others` of a shuffle designed for `alpha` and `groups`.
 
-    It is alpha * sensitivity(others) / sensitivity(groups).
-
-    Exact (rounded up once), with the exact sensitivity of both. If theta was computed from the *published*
-    sensitivity, the result is too large: use `alpha_for_theta`.
+    The result is alpha * sensitivity(others) / sensitivity(groups), with exact sensitivities, rounded up once. If
+    theta was computed from the *published* sensitivity, the result is too large: use `alpha_for_theta`.
 
     Raises:
-        InvalidInputError: alpha not finite or < 0, every one of `groups` is one person, or as `sensitivity`.
+        InvalidInputError: alpha not finite or < 0, each of `groups` has one person, or the reasons of `sensitivity`.
 
     Source: Meehan et al. 2022, Theorem 4.4 (whose proof prints a division for the product);
     docs/theory/order.md, Theorem 5.

@@ -53,7 +53,7 @@ class Route:
         return None if self.protocol is None else float(_told(self.protocol))
 
     def standard_error(self, frequency: float = 0.0) -> float:
-        """Return the standard error of an estimated frequency whose true value is `frequency`; inf without protocol."""
+        """Return the standard error of the estimate of a true `frequency`; inf if `protocol` is None."""
         share = _checks.probability("frequency", frequency)
         if self.protocol is None:
             return math.inf
@@ -85,8 +85,8 @@ def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
         bayes_error: target probability that the best guess of a report's sender is wrong.
 
     Raises:
-        InvalidInputError: bayes_error out of range, or 1 - 1/n or more, which guessing at random beats.
-        UnsupportedProtocolError: the randomizer has no epsilon to choose, or another law.
+        InvalidInputError: bayes_error out of range, or at least 1 - 1/n, the error of random guessing.
+        UnsupportedProtocolError: the randomizer has no epsilon to choose, or reports with another distribution.
 
     Source: Murakami, Takahashi 2021, Corollary 3.9, Theorems 4.2 and 4.4; docs/theory/identity.md, Theorems 1, 3 and 6.
 
@@ -192,7 +192,7 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = Non
     With g, return that of local hashing with g buckets, for the lower bound on its Bayes error.
 
     Raises:
-        InvalidInputError: an argument out of range, or an error of 1 - 1/n or more, which guessing at random beats.
+        InvalidInputError: an argument out of range, or an error of at least 1 - 1/n, the error of random guessing.
 
     Source: docs/theory/identity.md, Theorem 3, solved for epsilon_0.
 
@@ -254,7 +254,7 @@ def largest_epsilon(protocol: Protocol, meets: Callable[[ReportLaw], bool], **wa
     solution = solve(noise, verdict(there))
     if solution is None:
         name, value = next(iter(wanted.items()))
-        _checks.reject(name, "a promise that some noise keeps", value)
+        _checks.reject(name, "an error that some amount of noise guarantees", value)
     return solution.value
 
 

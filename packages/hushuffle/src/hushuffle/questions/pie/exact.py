@@ -110,7 +110,7 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
 
     Raises:
         InvalidInputError: reports < 1.
-        UnsupportedProtocolError: the randomizer offers no law that `alpha` reads.
+        UnsupportedProtocolError: `alpha` has no formula for the randomizer.
 
     Source: Murakami, Takahashi 2021, Theorem 4.3, with the exact alpha* for its bound; docs/theory/identity.md,
     Theorem 4.
@@ -137,7 +137,7 @@ def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | N
 
     Raises:
         InvalidInputError: reports < 1, or largest_prior outside [1/n, 1].
-        UnsupportedProtocolError: the randomizer offers no law that `alpha` reads.
+        UnsupportedProtocolError: `alpha` has no formula for the randomizer.
 
     Source: Bayes capacity, Braun, Chatzikokolakis, Palamidessi 2009; docs/theory/identity.md, Theorem 4.
 
@@ -204,7 +204,7 @@ def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: 
 
     Raises:
         InvalidInputError: mutual_information not finite and >= 0, or reports < 1.
-        UnsupportedProtocolError: the randomizer offers no law that `contraction` reads.
+        UnsupportedProtocolError: `contraction` has no formula for the randomizer.
 
     Source: Polyanskiy, Wu 2017; docs/theory/identity.md, Theorem 5.
 

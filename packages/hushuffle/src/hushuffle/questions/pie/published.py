@@ -55,7 +55,7 @@ def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
     Raises:
         InvalidInputError: reports < 1.
-        UnsupportedProtocolError: the randomizer has no symmetric law.
+        UnsupportedProtocolError: the randomizer does not treat all values alike.
 
     Source: Murakami, Takahashi 2021, Theorems 4.2 and 4.3.
 
@@ -77,7 +77,7 @@ def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
     Raises:
         InvalidInputError: reports < 1.
-        UnsupportedProtocolError: the randomizer has no bucket law.
+        UnsupportedProtocolError: the randomizer does not report a randomized bucket.
 
     Source: Murakami, Takahashi 2021, Theorems 4.4 and 4.5.
 
@@ -96,7 +96,7 @@ def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
 
 def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
-    """Return the smallest of the paper's bounds on alpha that apply to this randomizer, if people send `reports` each.
+    """Return the smallest bound of the paper on alpha that applies to this randomizer and to `reports` per person.
 
     Raises:
         InvalidInputError: reports < 1.

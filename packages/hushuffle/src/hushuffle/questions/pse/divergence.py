@@ -122,7 +122,7 @@ def from_matrix(
             out of range.
         NumericalError: scores repeat and no resolution is given.
 
-    Source: as `kl_divergence`.
+    Source: see `kl_divergence`.
 
     >>> import hushuffle as hs
     >>> rng = np.random.default_rng(0)

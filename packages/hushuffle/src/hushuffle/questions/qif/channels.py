@@ -47,7 +47,7 @@ def histograms(n: int, k: int) -> tuple[Dataset, ...]:
     """Return all histograms of n people over k values, in descending order of the first value's count.
 
     Raises:
-        InvalidInputError: as `datasets`.
+        InvalidInputError: the reasons are those of `datasets`.
 
     >>> import hushuffle as hs
     >>> hs.qif.histograms(2, 2)
@@ -63,6 +63,7 @@ def noise(n: int, k: int, truth: Fraction) -> Channel:
 
     Source: Jurado et al. 2023, Definition 10 and Table I(a).
 
+    >>> from fractions import Fraction
     >>> import hushuffle as hs
     >>> str(hs.qif.noise(3, 2, Fraction(3, 4)).matrix[0, 1])
     '9/64'
@@ -108,6 +109,7 @@ def reduced_noise(n: int, k: int, truth: Fraction) -> Channel:
 
     Source: Jurado et al. 2023, Definition 23 and Table IV.
 
+    >>> from fractions import Fraction
     >>> import hushuffle as hs
     >>> str(hs.qif.reduced_noise(3, 2, Fraction(3, 4)).matrix[0, 1])
     '27/64'
@@ -122,6 +124,7 @@ def noise_then_shuffle(n: int, k: int, truth: Fraction) -> Channel:
 
     Source: Jurado et al. 2023, Proposition 11 and Table II.
 
+    >>> from fractions import Fraction
     >>> import hushuffle as hs
     >>> hs.qif.noise_then_shuffle(2, 2, Fraction(3, 4)) == hs.qif.shuffle_then_noise(2, 2, Fraction(3, 4))
     True
@@ -137,6 +140,7 @@ def shuffle_then_noise(n: int, k: int, truth: Fraction) -> Channel:
 
     Source: Jurado et al. 2023, Proposition 11.
 
+    >>> from fractions import Fraction
     >>> import hushuffle as hs
     >>> hs.qif.shuffle_then_noise(1, 2, Fraction(3, 4)) == hs.qif.noise(1, 2, Fraction(3, 4))
     True
@@ -152,6 +156,7 @@ def noise_then_reduced_shuffle(n: int, k: int, truth: Fraction) -> Channel:
 
     Source: Jurado et al. 2023, Propositions 12 and 26, Tables III and V.
 
+    >>> from fractions import Fraction
     >>> import hushuffle as hs
     >>> str(hs.qif.noise_then_reduced_shuffle(3, 2, Fraction(3, 4)).matrix[1, 0])
     '9/64'

@@ -234,6 +234,7 @@ def iid_prior(n: int, frequencies: Numbers) -> npt.NDArray[Any]:
     Raises:
         InvalidInputError: `frequencies` is not a distribution, or there are too many datasets.
 
+    >>> from fractions import Fraction
     >>> import hushuffle as hs
     >>> [str(weight) for weight in hs.qif.iid_prior(2, [Fraction(1, 4), Fraction(3, 4)])]
     ['1/16', '3/16', '3/16', '9/16']
@@ -248,6 +249,7 @@ def explicit_prior(inputs: Sequence[Hashable], weights: Mapping[Any, Number]) ->
     Raises:
         InvalidInputError: a weight for an unknown input, or weights that are not a distribution.
 
+    >>> from fractions import Fraction
     >>> import hushuffle as hs
     >>> hs.qif.explicit_prior(hs.qif.datasets(2, 2), {(0, 0): Fraction(1, 2), (1, 1): Fraction(1, 2)}).tolist()
     [Fraction(1, 2), Fraction(0, 1), Fraction(0, 1), Fraction(1, 2)]

@@ -64,11 +64,12 @@ class Separation:
 class Refinement:
     """The answer whether `second` refines `first`, with a proof.
 
-    `deficiency` is the minimum over all R of the total variation between rows of `second` and of first R, averaged over
-    the inputs. It equals the largest difference of posterior vulnerability between `second` and `first` under the
-    uniform prior, over all gains in [0, 1]. If `holds`, `post_processing` is an R that attains its upper bound; if not,
-    `separation` proves the lower bound. `exact`: first R = second was checked entry by entry in rationals, or
-    the separation was computed in rationals for rational channels. Otherwise the answer is within the tolerance.
+    `deficiency` is the minimum over all channels R of the total variation between rows of `second` and of the cascade
+    first R, averaged over the inputs. It equals the largest difference of posterior vulnerability between `second` and
+    `first` under the uniform prior, over all gains in [0, 1]. If `holds`, `post_processing` is an R that attains the
+    upper bound of `deficiency`; if not, `separation` proves its lower bound. `exact`: first R = second was checked
+    entry by entry in rationals, or the separation was computed in rationals for rational channels. Otherwise the
+    answer is within the tolerance.
     """
 
     holds: bool
@@ -144,8 +145,7 @@ def equivalent(first: Channel, second: Channel, *, tolerance: float = TOLERANCE)
     For rational channels, the reduced forms decide exactly. For float channels, `refines` decides in both directions.
 
     Raises:
-        InvalidInputError: as `refines`.
-        NumericalError: as `refines`.
+        InvalidInputError, NumericalError: the reasons are those of `refines`.
 
     Source: McIver, Morgan, Smith, Espinoza, Meinicke 2014 (reduced forms).
 

@@ -105,7 +105,7 @@ def cheapest(
         messages_at_most: limit on all messages (network load).
         channels_at_most: limit on the channels of one sending node: batch + T of a scrambler, flood + 1 of a source.
         sources_at_most: limit on the sources; those beyond `contributions` are extra consents.
-        convention: of the sampling, "uniform" or "exclusive".
+        convention: how a random target is drawn: "uniform" or "exclusive", as in `TargetSampling`.
 
     Raises:
         InvalidInputError: an argument out of range; or no configuration meets all limits. The message then contains the

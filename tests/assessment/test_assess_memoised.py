@@ -100,7 +100,7 @@ def test_a_value_that_changes_costs_local_epsilons_and_the_target_is_held_agains
     assert "all 3 different reports that you may send" in row(report, "local-dp").sentence
     assert report.statement is not None
     assert "for people whose value changes 2 times at most" in report.statement.claim
-    assert "in which it is an earlier one again, is public" in report.statement.unit
+    assert "the rounds in which it changes or returns to an earlier value are public" in report.statement.unit
     assert list(table(report)) == [
         "memoized, value stays",
         "memoized, value changes once at most",

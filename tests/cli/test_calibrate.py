@@ -70,7 +70,7 @@ def test_every_target_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["calibrate", write(tmp_path, targets), "--strict"]) == Exit.MISSED
     said = capsys.readouterr()
     assert "The privacy target is met by every local epsilon up to 1.199." in said.out
-    assert "More is not allowed by targets.local_epsilon." in said.out
+    assert "The limit is targets.local_epsilon." in said.out
     assert "PASS Local epsilon, if the shuffler fails: asked at most 1.2, got" in said.out
     assert said.err == "hushuffle: target not met: People: asked at least 1,000, got 900 people (exact).\n"
 

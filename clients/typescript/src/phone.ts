@@ -248,7 +248,7 @@ async function contentOf(answer: Response): Promise<Bytes> {
 const WORDS: Record<string, string> = {
   "code used": "the code was used already, with another request: each code is for one phone", "no such code": "it knows no such code for this task",
   "ticket used": "the ticket was used already", "too late": "this task is closed", over: "this task is over", "no such task": "it takes no part in this task",
-  "out of service": "it cannot go on with this task until its operator has put it right", busy: "it cannot write to its disk",
+  "out of service": "it cannot go on with this task until its operator has repaired it", busy: "it cannot write to its disk",
   "no gateway": "it does not reach the first scrambler",
 };
 

@@ -84,7 +84,7 @@ def test_the_least_noise_of_sets_keeps_the_promise() -> None:
     weaker = pie.calibrate(survey(SETS), bayes_error=0.5)[1]
     assert weaker.protocol is not None
     assert pie.bayes_error(weaker.protocol).lower >= 0.5
-    with pytest.raises(InvalidInputError, match="`bayes_error` must be a promise that some noise keeps"):
+    with pytest.raises(InvalidInputError, match="`bayes_error` must be an error that some amount of noise guarantees"):
         pie.calibrate(survey(SETS), bayes_error=0.95)
 
 

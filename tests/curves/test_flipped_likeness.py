@@ -40,7 +40,7 @@ def test_a_blanket_chosen_for_the_dataset_bounds_it() -> None:
 def test_every_dataset_reaches_a_threshold() -> None:
     """Some bit pattern has enough columns that report as it does, whatever the others' bit patterns are."""
     rng = np.random.default_rng(5)
-    for _ in range(40):
+    for _ in range(15):
         width, people = int(rng.integers(1, 4)), int(rng.integers(1, 200))
         flip = Fraction(int(rng.integers(1, 10)), 20)
         blankets = LikenessBlankets(width=width, flip=flip, people=people, level=10.0 ** -rng.integers(2, 7))
@@ -54,7 +54,7 @@ def test_every_dataset_reaches_a_threshold() -> None:
                     if (y & ((1 << distance) - 1)).bit_count() == ones and (y >> distance).bit_count() == apart:
                         thresholds[y] = each.threshold
             assert (thresholds > 0).all()
-            for _ in range(10):
+            for _ in range(20):
                 held = rng.multinomial(people, rng.dirichlet(np.full(1 << width, rng.choice([0.05, 0.3, 2.0]))))
                 like = [
                     sum(int(number) * ratio ** (y ^ z).bit_count() for z, number in enumerate(held))

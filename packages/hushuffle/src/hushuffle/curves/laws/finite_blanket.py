@@ -189,9 +189,15 @@ class FiniteDivergence(ReportCurve):
         return value
 
     def likely(self, epsilon: float) -> float:
-        """Return a lower bound on delta from the pair of datasets that seems to be worst."""
-        trials = self.trials or tuple(self._estimated(epsilon)[0])
-        return self._lower_at(trials[0], epsilon, _NEAR)
+        """Return a lower bound on delta from the pairs of datasets that seem to be worst."""
+        return max(self._lower_at(trial, epsilon, _NEAR) for trial in self._likely(epsilon))
+
+    def _likely(self, epsilon: float) -> list[Trial]:
+        """Return the likeliest trial, and those in which the target's report is often unique, if there are such."""
+        if self.trials:
+            return [*self.trials[:1]]
+        likely, seen = self._estimated(epsilon)
+        return [*dict.fromkeys([*likely[:1], *self._plain(epsilon), *seen[:1]])]
 
     def holds(self, epsilon: float, delta: float) -> bool:
         pooled = self.pool.usable() and not self.sliced and len(self.places) == 1
@@ -199,10 +205,9 @@ class FiniteDivergence(ReportCurve):
         return enough or super().holds(epsilon, delta)
 
     def seen_at(self, epsilon: float, delta: float) -> Witness | None:
-        likely = self._estimated(epsilon)[0][0]
-        if self._lower_at(likely, epsilon, _FINE) > delta:
-            return self._witness(likely)
-        return super().seen_at(epsilon, delta)
+        likely = (trial for trial in self._likely(epsilon) if self._lower_at(trial, epsilon, _FINE) > delta)
+        first = next(likely, None)
+        return super().seen_at(epsilon, delta) if first is None else self._witness(first)
 
     def near(self, delta: float, *, often: bool = False) -> FiniteDivergence:
         likely = beside_traces(chances := self.weights * self.counts, 1e-9 * delta)

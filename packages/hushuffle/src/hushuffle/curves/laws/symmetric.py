@@ -244,6 +244,14 @@ class Kary(ReportCurve):
             return super().within(delta, tolerance, guess)
         return self.general.within(delta, tolerance, guess)
 
+    def delta(self, epsilon: float) -> Bound:
+        """Return the bracket of `PrivacyCurve.delta`, with tables for a delta of this size."""
+        first = super().delta(epsilon)
+        if self.level is not None or not 0 < first.upper < 1 or first.width == 0:
+            return first
+        better = self.near(first.upper).delta(epsilon)
+        return better if better.upper <= first.upper else first
+
     def near(self, delta: float, *, often: bool = False) -> Kary:
         return replace(self, level=delta, often=often)
 

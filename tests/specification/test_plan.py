@@ -192,7 +192,7 @@ def test_every_problem_at_once() -> None:
         ),
         (
             SETS.replace("aggregate", "agregate"),
-            'query.kind: must be "aggregate", "k-means" or "histogram", got "agregate". Did you mean "aggregate"?',
+            'query.kind: must be "aggregate", "k-means", "histogram" or "graph", got "agregate". Did you mean',
         ),
     ],
 )

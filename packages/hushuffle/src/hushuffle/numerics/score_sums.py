@@ -223,9 +223,9 @@ class Nodes:
             squares -= count * np.expm1(2 * modulus)
             reach += count * scores.variance(self.tilt) * radius**2
         away = np.sqrt(squares) * (1 - 1e-9) - math.sqrt(reach) * (1 + 1e-9)
-        kept = np.ones(self.angles.size, dtype=np.bool_)
-        kept[: blocks * _BLOCK] = np.repeat(away < math.sqrt(2 * _SMALL), _BLOCK)
-        return replace(self, angles=self.angles[kept], skipped=int(kept.size - kept.sum()))
+        matter = np.ones(self.angles.size, dtype=np.bool_)
+        matter[: blocks * _BLOCK] = np.repeat(away < math.sqrt(2 * _SMALL), _BLOCK)
+        return replace(self, angles=self.angles[matter], skipped=int(matter.size - matter.sum()))
 
     @property
     def deep(self) -> bool:

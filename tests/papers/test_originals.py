@@ -105,7 +105,7 @@ def test_on_as_many_people_as_the_paper_nothing_stands_in(originals: Path, name:
 
 @pytest.mark.usefixtures("as_many_as_the_paper")
 def test_one_check_in_of_everybody(originals: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushuffle_papers.murakami2021.frequencies._EPSILONS", (8.0, 20.0))
+    monkeypatch.setattr("hushuffle_papers.murakami2021.buckets.EPSILONS", (8.0, 20.0))
     study = made("figure-10-checkins", originals)
     population = f"one check-in, the first of the latter half, of {LONG + FEW} people at {PLACES} places"
     assert population in shown(study)

@@ -12,18 +12,18 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle
 from hushuffle_papers.murakami2021 import frequencies
-from hushuffle_papers.murakami2021.buckets import losses_by_buckets
+from hushuffle_papers.murakami2021.buckets import checkins, losses_by_buckets
 from hushuffle_papers.murakami2021.frequencies import (
     EXPONENT,
     PEOPLE,
     VALUES,
     SampledPeople,
-    checkins,
+    epsilons_for,
     errors,
     losses,
+    shares_of_the_top,
     zipf,
 )
-from hushuffle_papers.murakami2021.top_values import epsilons_for, shares_of_the_top
 from hushuffle_papers.registry import Request
 
 

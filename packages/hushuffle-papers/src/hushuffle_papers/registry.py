@@ -20,7 +20,7 @@ __all__ = ["Request", "Target", "find", "overview", "reproduce", "targets"]
 _MODULES: Final = {
     "jurado2023": ("guessing", "channels", "limits", "relations"),
     "buffling": ("bloom", "simulation"),
-    "murakami2021": ("attempts", "buckets", "frameworks", "frequencies", "linkage", "noise", "top_values"),
+    "murakami2021": ("attempts", "buckets", "frameworks", "frequencies", "linkage", "noise"),
     "meehan2022": ("attack", "exact", "example", "hospitals", "map", "preservation"),
     "ladjel2021": ("traffic", "deltas", "rounds", "runs", "savings", "tradeoffs"),
 }

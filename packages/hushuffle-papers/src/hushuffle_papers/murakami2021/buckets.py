@@ -15,19 +15,53 @@ from hushuffle.mechanisms.shufflers import NoShuffle
 from hushuffle.model import Bound, Cell, Report, Series, Table, number
 from hushuffle.model.citation import PIE
 from hushuffle.questions import pie
+from hushuffle.tables.published import load_checkins
 from hushuffle_papers.base import Request, chart, claim, falling, study, target
+from hushuffle_papers.murakami2021.datasets import DATA, ORIGINALS, visitors
 from hushuffle_papers.murakami2021.frequencies import (
+    BUCKETS,
+    EPSILONS,
     EXPONENT,
+    FIGURE_10,
     PEOPLE,
     VALUES,
     SampledPeople,
     SquaredErrors,
+    crowd,
+    errors,
     losses,
     zipf,
 )
 
 _PRINTED_RR: Final = ["2e-07", "3.3e-06", "0.043"]
 _PRINTED_LDP: Final = ["0.014", "1.4", "14"]
+
+
+_EPSILONS_FEW: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+
+
+@target(
+    "murakami2021/figure-10-checkins",
+    "The same on real check-ins",
+    data=DATA[:1],
+    originals=((ORIGINALS[0][0], "one check-in of everybody, at the paper's sizes of buckets and epsilon"),),
+    seconds=5,
+)
+def checkins(request: Request) -> Report:
+    """Return figure 10 on real check-ins: one per person in the paper's data, else every check-in of one city."""
+    own = visitors(request)
+    if own is not None:
+        traces, lacks = own
+        visited, codes = np.unique(traces.events, return_inverse=True)
+        first = traces.offsets[:-1] + traces.lengths // 2
+        source = f"one check-in, the first of the latter half, of {traces.n:,} people at {visited.size:,} places"
+        people = crowd(codes[first], visited.size, f"{source} all over the world")
+        instead = f"The paper has {lacks}." if lacks else ""
+        return errors(people, repeats=FIGURE_10, g=BUCKETS, epsilons=EPSILONS, request=request, stand_in=instead)
+    visits = load_checkins(request.folder("foursquare_nyc"))
+    people = crowd(visits.events, visits.k, f"{visits.events.size:,} check-ins at {visits.k:,} places in New York")
+    instead = f"The paper's are {PEOPLE:,} people and {VALUES:,} places of the whole world."
+    return errors(people, repeats=FIGURE_10, g=2**8, epsilons=_EPSILONS_FEW, request=request, stand_in=instead)
 
 
 @target("murakami2021/figure-4", "Bits about the sender against epsilon", seconds=2)

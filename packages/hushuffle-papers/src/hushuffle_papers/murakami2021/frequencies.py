@@ -15,27 +15,26 @@ from hushuffle.estimation import estimate, heavy_hitters
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle
-from hushuffle.model import Cell, Chart, Claim, Report, Series
+from hushuffle.model import Cell, Chart, Claim, Report, Series, Table
 from hushuffle.model.citation import PIE
 from hushuffle.questions import pie
 from hushuffle.randomness import reproducible
-from hushuffle.tables.published import load_checkins
 from hushuffle_papers.base import Request, chart, claim, study, tabulated, target
-from hushuffle_papers.murakami2021.datasets import DATA, ORIGINALS, visitors
 
 PEOPLE: Final = 1_370_637
 VALUES: Final = 10_500_393
 EXPONENT: Final = 0.8
-FLATTER: Final = (0.6, 0.75)
+_FLATTER: Final = (0.6, 0.75)
 """Other exponents at which the claims about simulated shares are decided again."""
 BUCKETS: Final = 10**8
 PROMISED: Final = 0.92
 FIGURE_10: Final = "murakami2021/figure-10"
 _LOSS: Final = 1e-6
+_LARGE: Final = 1.0
+_SMALL: Final = 0.15
 _NEEDED: Final = 12.0
-SIMULATED: Final = "The paper has real check-ins of the same number of people and places."
-_EPSILONS: Final = (4.0, 8.0, 10.0, 11.0, 12.0, 13.0, 14.0, 16.0, 18.0, 20.0)
-_EPSILONS_FEW: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+_SIMULATED: Final = "The paper has real check-ins of the same number of people and places."
+EPSILONS: Final = (4.0, 8.0, 10.0, 11.0, 12.0, 13.0, 14.0, 16.0, 18.0, 20.0)
 
 
 @target(
@@ -45,35 +44,11 @@ _EPSILONS_FEW: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
     seconds=40,
 )
 def against_epsilon(
-    request: Request, *, n: int = PEOPLE, k: int = VALUES, epsilons: Sequence[float] = _EPSILONS
+    request: Request, *, n: int = PEOPLE, k: int = VALUES, epsilons: Sequence[float] = EPSILONS
 ) -> Report:
     people = zipf(n, k, EXPONENT, request.seed)
-    others = {exponent: zipf(n, k, exponent, request.seed) for exponent in FLATTER}
-    return errors(people, g=BUCKETS, epsilons=epsilons, request=request, stand_in=SIMULATED, others=others)
-
-
-@target(
-    "murakami2021/figure-10-checkins",
-    "The same on real check-ins",
-    data=DATA[:1],
-    originals=((ORIGINALS[0][0], "one check-in of everybody, at the paper's sizes of buckets and epsilon"),),
-    seconds=5,
-)
-def checkins(request: Request) -> Report:
-    """Return figure 10 on real check-ins: one per person in the paper's data, else every check-in of one city."""
-    own = visitors(request)
-    if own is not None:
-        traces, lacks = own
-        visited, codes = np.unique(traces.events, return_inverse=True)
-        first = traces.offsets[:-1] + traces.lengths // 2
-        source = f"one check-in, the first of the latter half, of {traces.n:,} people at {visited.size:,} places"
-        people = crowd(codes[first], visited.size, f"{source} all over the world")
-        instead = f"The paper has {lacks}." if lacks else ""
-        return errors(people, repeats=FIGURE_10, g=BUCKETS, epsilons=_EPSILONS, request=request, stand_in=instead)
-    visits = load_checkins(request.folder("foursquare_nyc"))
-    people = crowd(visits.events, visits.k, f"{visits.events.size:,} check-ins at {visits.k:,} places in New York")
-    instead = f"The paper's are {PEOPLE:,} people and {VALUES:,} places of the whole world."
-    return errors(people, repeats=FIGURE_10, g=2**8, epsilons=_EPSILONS_FEW, request=request, stand_in=instead)
+    others = {exponent: zipf(n, k, exponent, request.seed) for exponent in _FLATTER}
+    return errors(people, g=BUCKETS, epsilons=epsilons, request=request, stand_in=_SIMULATED, others=others)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -170,7 +145,7 @@ def _cheapest(
             f"{measured:.2g}).",
             quote="shows that LDP requires ε>12 … (no meaningful privacy guarantees) to achieve the",
             printed="12",
-            reason=assumed({exponent: f"{value:.2f}" for exponent, value in elsewhere.items()}, "."),
+            reason=_assumed({exponent: f"{value:.2f}" for exponent, value in elsewhere.items()}, "."),
         ),
         tested(
             f"At that loss an error of identification above {PROMISED} is promised.",
@@ -178,7 +153,7 @@ def _cheapest(
             f"The published bound promises an error of {published:.4f}; the exact error is {exact:.4f}.",
             quote="PIE privacy guarantees the Bayes error probability to be … 0.92 … with the same",
             printed=f"{PROMISED}",
-            reason=assumed({at: f"{value:.4f}" for at, value in promises.items()}, " by the published bound.")
+            reason=_assumed({at: f"{value:.4f}" for at, value in promises.items()}, " by the published bound.")
             if others
             else "The exact error meets the claim; the published bound does not."
             if exact > PROMISED >= published
@@ -187,7 +162,7 @@ def _cheapest(
     )
 
 
-def assumed(figures: Mapping[float, str], end: str) -> str:
+def _assumed(figures: Mapping[float, str], end: str) -> str:
     """Return what other exponents of the assumed shares give, and the `end` of the sentence; "" without figures."""
     listed = ", ".join(f"x**-{exponent:g} gives {figure}" for exponent, figure in figures.items())
     return f"The result depends on the assumed shares: {listed}{end}" if listed else ""
@@ -238,6 +213,111 @@ def _charts(rows: Sequence[MechanismRow]) -> tuple[Chart, ...]:
         against_promise("promise", "The 100 most frequent values", "top_kept"),
         against_promise("promise-all", "All values", "every_kept"),
     )
+
+
+@target("murakami2021/figure-11", "The 20 most frequent values", seconds=15, quick={"n": 20_000, "k": 100_000})
+def most_frequent(request: Request, *, n: int = PEOPLE, k: int = VALUES) -> Report:
+    people = zipf(n, k, EXPONENT, request.seed)
+    others = {exponent: zipf(n, k, exponent, request.seed) for exponent in _FLATTER}
+    return shares_of_the_top(people, {"epsilon = 10": 10.0, **epsilons_for(PROMISED)}, request, others)
+
+
+def shares_of_the_top(
+    people: SampledPeople,
+    choices: Mapping[str, float],
+    request: Request,
+    others: Mapping[float, SampledPeople] | None = None,
+) -> Report:
+    rows = []
+    estimates: dict[str, npt.NDArray[np.float64]] = {}
+    truth = people.shares[people.top][:20]
+    for position, (name, epsilon) in enumerate(choices.items()):
+        request.tell(name, position / len(choices))
+        estimates[name], error = _measured(people, epsilon, request.seed)
+        rows.append((name, epsilon, error))
+    return study(
+        "The 20 most frequent values",
+        f"How accurate are the 20 most frequent values where an error above {PROMISED} is promised?",
+        *(
+            claim(
+                "section 5.3, Figure 11",
+                sentence,
+                holds(error),
+                f"The mean relative error is {error:.3f}, at epsilon = {epsilon:.4g}.",
+                quote=quote,
+                printed=printed,
+                reason=_assumed(
+                    {a: f"{_measured(o, epsilon, request.seed)[1]:.3f}" for a, o in (others or {}).items()}, "."
+                ),
+                data=f"{people.source[0].upper()}{people.source[1:]}.",
+                stand_in=_SIMULATED,
+            )
+            for (sentence, quote, printed, holds), (_, epsilon, error) in zip(_SHARES, rows, strict=False)
+        ),
+        *(
+            f"{name} (epsilon {epsilon:.4g}): mean relative error {error:.3f}."
+            for name, epsilon, error in rows[len(_SHARES) :]
+        ),
+        chart(
+            "shares",
+            "Shares of the 20 most frequent values",
+            "One run. Estimates below the significance threshold are set to 0.",
+            ("rank", "share of people"),
+            (
+                Series.through("true share", range(1, 21), truth.tolist()),
+                *(Series.through(name, range(1, 21), shares.tolist()) for name, shares in estimates.items()),
+            ),
+        ),
+        Table(
+            key="shares",
+            title="Shares of the 20 most frequent values",
+            caption="Estimates below the significance threshold are set to 0.",
+            columns=("rank", "true share", *estimates),
+            rows=tuple(
+                (rank + 1, float(truth[rank]), *(float(shares[rank]) for shares in estimates.values()))
+                for rank in range(20)
+            ),
+        ),
+        settings=(("population", people.source), ("seed", str(request.seed))),
+        citations=(PIE.at("figure 11"),),
+    )
+
+
+def _measured(people: SampledPeople, epsilon: float, seed: int) -> tuple[npt.NDArray[np.float64], float]:
+    """Return the estimated shares of the 20 most frequent values, and their mean relative error."""
+    randomizer, truth = RandomizedResponse(k=people.counts.size, epsilon=epsilon), people.shares[people.top][:20]
+    shares = losses(people, randomizer, seed).shares[:20]
+    return shares, float(np.mean(np.abs(shares - truth) / truth))
+
+
+_SHARES: Final[tuple[tuple[str, str, str, Callable[[float], bool]], ...]] = (
+    (
+        "At epsilon = 10 the mean relative error of the 20 most frequent values is above 1.",
+        "for each of the top … POIs was on average 1.05",
+        "1.05 (> 1)",
+        lambda error: error > _LARGE,
+    ),
+    (
+        f"Where the published bound promises an error of identification above {PROMISED} it is small.",
+        "The relative error of the RR in this case was 0.10",
+        "0.10",
+        lambda error: error < _SMALL,
+    ),
+)
+"""The claims of figure 11: the sentence, the paper's words, the printed error, and a test of the error."""
+
+
+def epsilons_for(error: float) -> dict[str, float]:
+    """Return the epsilon_0 of randomized response at which each bound still guarantees `error`.
+
+    >>> {name: round(value, 2) for name, value in epsilons_for(0.92).items()}
+    {'promised by the published bound': 12.72, 'promised by the exact bound': 13.72}
+    """
+    theta = pie.alpha_for_error(error, PEOPLE) / math.log2(min(PEOPLE, VALUES))
+    return {
+        "promised by the published bound": math.log1p(VALUES * theta / (1 - theta)),
+        "promised by the exact bound": pie.epsilon_for_error(error, n=PEOPLE, k=VALUES),
+    }
 
 
 _TOP: Final = 100

@@ -347,10 +347,10 @@ def _below_the_face(
     name: str, sizes: Sequence[int], steps: Sequence[MeasuredDivergence], face: MeasuredDivergence
 ) -> str:
     """Return a sentence on the first step with enough known events whose interval is below the face's, or ""."""
-    for known, step in zip(sizes, steps, strict=True):
-        if known >= _FACE_FROM[name] and below([step], [face]):
+    for number, step in zip(sizes, steps, strict=True):
+        if number >= _FACE_FROM[name] and below([step], [face]):
             return (
-                f"With {known} known {name} the interval of D is {said(step.interval, 3)} bits, that of the face "
+                f"With {number} known {name} the interval of D is {said(step.interval, 3)} bits, that of the face "
                 f"starts at {face.interval.lower:.1f}."
             )
     return ""

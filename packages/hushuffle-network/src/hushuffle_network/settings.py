@@ -158,7 +158,7 @@ class ServiceSettings(File):
     state: Text = "state"
     """Private folder for the service's database, NAME.sqlite."""
     keys: Text | None = None
-    """File that `hushuffle node keys` created, or env:NAME; a relay has no keys."""
+    """File that `hushuffle node keys` created, or env:NAME (an environment variable); a relay has no keys."""
     gateway: Text | None = None
     """For a relay: URL of the first scrambler."""
     codes: Text | None = None
@@ -170,7 +170,7 @@ class ServiceSettings(File):
     keep: Annotated[float, Field(ge=60, le=31_536_000)] = 604_800.0
     """Seconds from the end of a task to the deletion of its data; default: a week."""
     certificate: Text | None = None
-    """File with a certificate, if the service itself ends TLS (1.3) and not a proxy."""
+    """File with a certificate, if the service, and not a proxy, terminates TLS (1.3)."""
     certificate_key: Text | None = None
     """File with the private key of the certificate."""
     connections: Annotated[int, Field(ge=1, le=100_000)] = 4096

@@ -228,7 +228,7 @@ class AggregateQuery(Query):
     """Synthetic records instead of data."""
     columns: Annotated[dict[Name, GroupingColumn], Field(min_length=1)]
     """The groups of each column: a list of labels, a table of conditions, `{ low, high, intervals }` (the outer
-    intervals include everything beyond), or for generated records their number."""
+    intervals include everything beyond), or for generated records the number of groups."""
     grouping_sets: Annotated[tuple[Names, ...], Field(strict=False, min_length=1)]
     """Lists of grouping columns, with one result for each list."""
     values: Names = ()

@@ -205,7 +205,7 @@ class KMeansQuery(Query):
     noise: Noise | None = None
     """The noise on centroids; only for private centroids."""
     start: Annotated[int, Field(ge=0)] = 1
-    """Number of the public draw of the first centroids: test images, or uniform in the box from -1 to 1. They never
+    """Public seed of the first centroids, which are test images, or uniform in the box from -1 to 1. They never
     depend on the people's points."""
 
     @classmethod

@@ -63,7 +63,7 @@ def audit(
         values: two values to distinguish, separated by a comma (default for a table: the two most frequent).
         epsilon: claimed epsilon of other code, in nats; required for other code (default: none).
         delta: claimed delta (default: targets.delta of the specification; 0 for other code).
-        trials: trials per claim (default: 1,000,000 reports, 100,000 with --url, or 20,000 releases).
+        trials: number of trials per claim (default: 1,000,000 reports, 100,000 with --url, or 20,000 releases).
         confidence: a true claim is refuted with probability at most 1 - confidence.
         seed: seed of the mechanisms' randomness (default: cryptographically secure randomness).
         out: folder for study.html and study.json (default: hushuffle-out/audit-NAME, where NAME is that of the

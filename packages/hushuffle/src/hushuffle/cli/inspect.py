@@ -43,7 +43,7 @@ def inspect(
 
     Args:
         file: a CSV or Parquet file, or a glob of such files.
-        column: column to show in detail and to use in the draft (default: one whose values many records share). Repeat
+        column: column to show in detail and to use in the draft (default: a column with frequent values). Repeat
             the option for a draft of several [[columns]].
         person: column that identifies the person of each row, or "none" if every row is a different person (default:
             the draft asks for it).

@@ -51,7 +51,7 @@ def minimum_batch(
         local_epsilon: epsilon of one report in nats: the guarantee if the shuffler or all servers are dishonest
             (default: that of the specification).
         epsilon: largest central epsilon of a release, in nats (default: targets.epsilon).
-        delta: delta of that guarantee (default: targets.delta).
+        delta: delta of the central guarantee (default: targets.delta).
         mechanism: the randomizer: one-hot bits with equal flip probabilities (symmetric) or with different ones
             (optimized), or randomized response.
         release: what is released: sums of all reports (secure aggregation: Prio, DAP), or the shuffled reports.

@@ -46,7 +46,7 @@ class MixedSpecification(File):
     title: Name | None = None
     """Title of the report."""
     group_column: Name | None = None
-    """With data: the public column that has the name of each person's group, whatever the person's answer is."""
+    """With data: the public column with each person's group. The group must not depend on the person's answer."""
     population: AnyPopulation
     """The people who are asked."""
     groups: Annotated[tuple[Group, ...], Field(strict=False, min_length=1, max_length=MOST_GROUPS)]

@@ -212,7 +212,7 @@ def test_the_command_writes_a_report(folder: Path, capsys: pytest.CaptureFixture
     place = folder / "out"
     arguments = ["assess", str(folder / "survey.toml"), "--out", str(place), "--strict"]
     assert main(arguments) == Exit.MISSED
-    assert "Column habit: Anyone" in capsys.readouterr().out
+    assert "Column habit:" in capsys.readouterr().out
     document = json.loads((place / "result.json").read_text())
     assert document["findings"][0]["question"] == "central-dp"
     assert document["statement"]["claim"].startswith("The release is")

@@ -134,7 +134,8 @@ def test_tables_are_channels_and_everything_printed_is_confirmed(number: int) ->
             entries = [Fraction(str(cell)) for cell in row[1:]]
             assert sum(entries) == 1
             assert [float(entry) for entry in entries] == list(values)
-    assert {claim.verdict for claim in made.claims} == {"confirmed"}
+    lost = number == 4  # the text of the paper has no entries of this table
+    assert {claim.verdict for claim in made.claims} == {"not testable" if lost else "confirmed"}
 
 
 def test_table_3_against_enumeration() -> None:

@@ -150,7 +150,7 @@ class _Result:
             return "delta"
         question, columns = str(finding.get("question")), _mappings(self.specification.get("columns"))
         if question.endswith("-of-a-column"):
-            named = str(finding.get("adversary"))
+            named = str(finding.get("adversary")).removeprefix("Column ")  # absent in older results
             columns = [column for column in columns if named.startswith(f"{column.get('name')}: ")][:1]
         elif not columns:
             columns = [self.specification]

@@ -86,11 +86,11 @@ def epsilon(protocol: Round, *, delta: float, reports_per_person: int = 1, toler
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
     >>> print(hs.dp.epsilon(survey, delta=1e-6))
-    0.05112 to 0.05115 nats (certified bracket)
+    0.05113 to 0.05114 nats (certified bracket)
     >>> print(hs.dp.epsilon(hs.dp.per_person(survey, reports=5), delta=1e-6))
-    0.2862 to 0.2866 nats (certified bracket)
+    0.2862 to 0.2865 nats (certified bracket)
     >>> print(hs.dp.epsilon(survey, delta=1e-6, reports_per_person=5))
-    0.2862 to 0.2866 nats (certified bracket)
+    0.2862 to 0.2865 nats (certified bracket)
     """
     level, share = _checks.probability("delta", delta, high_open=True), _checks.non_negative("tolerance", tolerance)
     if share > _WIDEST:

@@ -102,7 +102,7 @@ class PrivacyProfile:
         ...     randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000
         ... )
         >>> print(hs.dp.profile(survey).epsilon([1e-4, 1e-6])[1])
-        0.05112 to 0.05115 nats (certified bracket)
+        0.05113 to 0.05114 nats (certified bracket)
         """
         levels = _array("delta", delta, lambda name, value: _checks.probability(name, value, high_open=True))
         missing = sorted({float(level) for level in levels.flat} - self._asked.keys())

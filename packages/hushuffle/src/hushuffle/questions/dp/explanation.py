@@ -97,7 +97,7 @@ def explain(
       bracket)
       <= 12 times: rounds composed (composition.md, Theorem 3): The losses of rounds with fresh
         randomness add up, even if values depend on earlier releases.
-        33,000 reports; 500 dummies; seen: multiset: epsilon 0.05019 to 0.05022 nats (certified bracket)
+        33,000 reports; 500 dummies; seen: multiset: epsilon 0.05019 to 0.05021 nats (certified bracket)
           k-ary randomized response, shuffled (blanket.md, Theorem 1): The privacy blanket bounds
             epsilon from above, explicit neighbouring datasets from below.
     """

@@ -262,7 +262,7 @@ def compare(protocol: Protocol, *, delta: float) -> Comparison:
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
     >>> print(hs.dp.published.compare(survey, delta=1e-6))
-    certified (dp.epsilon)        0.05112 to 0.05115 nats (certified bracket)  x 1.00
+    certified (dp.epsilon)        0.05113 to 0.05114 nats (certified bracket)  x 1.00
     Bennett                       at most 0.06044 nats (upper bound)  x 1.18
     clones, summed exactly        at most 0.08170 nats (upper bound)  x 1.60
     Hoeffding                     at most 0.09718 nats (upper bound)  x 1.90

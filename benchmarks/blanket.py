@@ -19,7 +19,7 @@ import hushuffle as hs
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.release import Release
-from hushuffle.numerics.roots import crossing
+from hushuffle.numerics.roots import first_below
 
 ROWS = np.array([[0.6, 0.3, 0.1], [0.25, 0.5, 0.25], [0.1, 0.3, 0.6]])
 CROWDS = ((60, 0.2), (60, 0.4), (80, 0.2), (80, 0.4))
@@ -62,7 +62,7 @@ def large_crowd(randomizer: Mechanism) -> tuple[float, float, float]:
     """Return the lower end of epsilon, the pooled upper end, and the blanket's."""
     curve = shuffled(randomizer, PEOPLE)
     figure = curve.epsilon(DELTA)
-    return figure.lower, figure.upper, crossing(curve.blanket, DELTA, high=curve.pure, guess=figure.upper)[1]
+    return figure.lower, figure.upper, first_below(curve.blanket, DELTA, high=curve.pure, guess=figure.upper)
 
 
 def mechanisms() -> Iterator[tuple[str, Mechanism]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Final
 
 from hushuffle.errors import NumericalError
@@ -18,31 +17,24 @@ _PATIENCE: Final = 10
 """Number of evaluations after which every second point halves the interval that contains the crossing."""
 
 
-def crossing(function: Callable[[float], float], level: float, *, high: float, guess: float) -> tuple[float, float]:
-    """Return (x, y) with function(x) > level >= function(y), x < y within 1e-7 relative, 0 <= x < y <= high.
-
-    The function must be non-increasing. The caller must know that it is above `level` at 0 and at most `level` at
-    `high`, where it is not evaluated. Rounding errors do no harm, since the function was evaluated at x and y.
-
-    >>> x, y = crossing(lambda t: 1 - t, 0.25, high=1.0, guess=0.1)
-    >>> x < 0.75 <= y, round(y, 6)
-    (True, 0.75)
-    """
-    read = cache(function)
-    return last_above(read, level, high=high, guess=guess), first_below(read, level, high=high, guess=guess)
-
-
 def last_above(
     function: Callable[[float], float], level: float, *, high: float, guess: float, relative: float = EDGE
 ) -> float:
-    """Return the x of `crossing`, at which the function was evaluated; its distance from the crossing is `relative`."""
+    """Return an x with function(x) > level, within `relative` of where the function crosses the level, or 0.
+
+    The function must be non-increasing. The caller must know that it is above `level` at 0 and at most `level` at
+    `high`, where it is not evaluated. Rounding errors do no harm, since the function was evaluated at x.
+
+    >>> round(last_above(lambda t: 1 - t, 0.25, high=1.0, guess=0.1), 6)
+    0.75
+    """
     return _edge(function, level, high=high, guess=guess, side=0, relative=relative)
 
 
 def first_below(
     function: Callable[[float], float], level: float, *, high: float, guess: float, relative: float = EDGE
 ) -> float:
-    """Return the y of `crossing`, at which the function was evaluated unless y is `high`."""
+    """Return a y with function(y) <= level as `last_above` does: the function was evaluated there, unless y is `high`."""
     return _edge(function, level, high=high, guess=guess, side=1, relative=relative)
 
 

@@ -34,7 +34,7 @@ def last_above(
 def first_below(
     function: Callable[[float], float], level: float, *, high: float, guess: float, relative: float = EDGE
 ) -> float:
-    """Return a y with function(y) <= level as `last_above` does: the function was evaluated there, unless y is `high`."""
+    """Return a y with function(y) <= level, as `last_above`; the function was evaluated there unless y is `high`."""
     return _edge(function, level, high=high, guess=guess, side=1, relative=relative)
 
 

@@ -7,6 +7,7 @@ import inspect
 import itertools
 import json
 import textwrap
+from functools import cache
 from typing import Any, Final
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -63,6 +64,7 @@ class _Schema(GenerateJsonSchema):
         )
 
 
+@cache
 def _described(section: type) -> dict[str, str]:
     """Return the description below each key of a class; empty for a class without a source file."""
     try:

@@ -276,7 +276,7 @@ def with_first_page(made: Report) -> Report:
     )
     statement = Statement(
         claim="Seeing the release changes the odds of any conclusion about one person by at most a factor 1.091.",
-        unit="One person, whose value is replaced by any other.",
+        unit="The value of one person is replaced by any other value.",
         threats=("Whoever reads the release is not trusted.", "The shuffler, run by <b>Trust</b>, is trusted."),
         assumptions=(
             Assumption(key="one_answer", sentence="Everybody sends one report.", vouched="the works council"),

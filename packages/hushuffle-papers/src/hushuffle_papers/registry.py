@@ -31,7 +31,7 @@ def targets() -> dict[str, Target]:
     """Return all targets by name, sorted: figure-2 before figure-10.
 
     >>> list(targets())[0]
-    'buffling/figure-2'
+    'buffling/figure-1'
     """
     for paper, names in _MODULES.items():
         for name in names:

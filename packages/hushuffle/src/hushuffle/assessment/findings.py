@@ -189,7 +189,7 @@ def local(protocol: Protocol | MixedProtocol, *, exposure: Exposure = ONCE) -> F
         adversary=SERVERS if sums else SHUFFLER,
         sentence=sentence,
         bound=bound,
-        proof="local epsilon, computed from the integer threshold of the implemented randomizer and rounded up",
+        proof="local epsilon of the program's randomizer, which compares random integers with a threshold; rounded up",
     )
 
 

@@ -24,7 +24,7 @@ LARGEST: Final = 300.0
 _FARTHEST: Final = 500.0
 """Largest epsilon at which an inexact curve is evaluated; at a larger epsilon, delta is bounded by its value here."""
 
-_NEAR: Final = 1e-3
+NEAR: Final = 1e-3
 """Relative accuracy with which a first search finds where the worst datasets are selected."""
 
 _SLACKS: Final = (0.45, 2.0, 10.0)
@@ -94,14 +94,14 @@ class PrivacyCurve(ABC):
         law = self.near(delta)
         subset, place = law, law.guess()
         if type(law).contenders is not PrivacyCurve.contenders:
-            if type(law).likely is PrivacyCurve.likely:
-                place, _ = _lower_end(law, delta, place, relative=_NEAR)
-            else:
-                place = law.about(delta, place, relative=_NEAR)
-            subset = law.contenders(place)
+            subset = law.contenders(law.place(delta, place))
         lower, witness = _lower_end(subset, delta, place)
         upper = _upper_end(law, subset, delta, lower)
         return bracket(lower, upper, unit="nats", sources=law.sources, witness=witness)
+
+    def place(self, delta: float, guess: float) -> float:
+        """Return an epsilon near the lower bound on that of `delta`, where the worst datasets are selected."""
+        return _lower_end(self, delta, guess, relative=NEAR)[0]
 
     def about(self, delta: float, guess: float, *, relative: float) -> float:
         """Return an epsilon near which `likely` is `delta`: an approximation, without a proof."""

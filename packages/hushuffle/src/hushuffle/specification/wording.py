@@ -171,7 +171,8 @@ def _home_of(key: str, section: str, words: Vocabulary) -> str:
 
 def _kinds(model: type[Section]) -> tuple[str, ...]:
     kind = model.model_fields.get("kind")
-    return () if kind is None else get_args(kind.annotation)
+    parts = () if kind is None else get_args(kind.annotation)
+    return tuple(name for part in parts for name in ([part] if isinstance(part, str) else get_args(part)))
 
 
 def _path(error: Mapping[str, Any], raw: Any) -> list[str | int]:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import erfcx
 
-from hushuffle.curves.base import ReportCurve
+from hushuffle.curves.base import NEAR, ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import slices
 from hushuffle.curves.laws.kinds import Background, Others, Places, covered_reports, local, parts
@@ -187,6 +187,9 @@ class FiniteDivergence(ReportCurve):
         if self.sliced and self.level is None and value > 0:
             value = min(value, slices.upper(self.pool, places, epsilon, value))
         return value
+
+    def place(self, delta: float, guess: float) -> float:
+        return self.about(delta, guess, relative=NEAR)
 
     def likely(self, epsilon: float) -> float:
         """Return a lower bound on delta from the pairs of datasets that seem to be worst."""

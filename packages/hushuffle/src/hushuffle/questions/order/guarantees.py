@@ -233,7 +233,8 @@ def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = 
     """Return the distribution of a Mallows shuffle: every order of at most eight people with its probability.
 
     The first array, shape (n!, n), contains the orders: the release is z[j] = y[order[j]]. The second, shape (n!,),
-    contains their probabilities, proportional to e**(-theta d(tau)), where order[reference[i]] = reference[tau[i]].
+    contains their probabilities, proportional to e**(-theta d), d the `distance` of an order from no change of
+    place. It is measured in ranks of the reference: tau with order[reference[i]] = reference[tau[i]].
 
     Raises:
         InvalidInputError: `reference` is not a permutation of 0..n-1 or has more than eight people, `theta` is not

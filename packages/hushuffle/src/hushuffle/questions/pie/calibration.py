@@ -37,8 +37,8 @@ from hushuffle.randomness import SCALE
 class Route:
     """One proof of a lower bound on the Bayes error, and the least noise for which it proves the target.
 
-    `epsilon` is the largest epsilon_0 in nats (`math.inf`: no noise is necessary; None: no noise suffices for
-    this proof). `protocol` has a randomizer with this epsilon.
+    `epsilon` is the largest epsilon_0 in nats (`math.inf`: none is necessary; None: even the most noise is not
+    enough for this proof). `protocol` has a randomizer with this epsilon.
     """
 
     name: str

@@ -230,10 +230,10 @@ def inferred(protocol: Protocol, *, delta: float) -> Finding:
         question="membership-inference",
         adversary=TESTER,
         sentence=(
-            "The adversary knows all other answers. The figure is its advantage: the largest difference of its "
-            f"true-positive and false-positive rates. At a false-positive rate of {percent(_FALSE_POSITIVES)}, the "
-            f"true-positive rate is {_often(rate)}. Wherever delta is above {delta:g}, Gaussian differential privacy "
-            f"holds with mu = {number(mu.upper, up=True)}."
+            "The adversary knows all other answers. At a false-positive rate of "
+            f"{percent(_FALSE_POSITIVES)}, its true-positive rate is {_often(rate)}. This row's figure is the "
+            "advantage, the largest difference between the two rates. As Gaussian differential privacy: mu = "
+            f"{number(mu.upper, up=True)}, up to an error of delta = {delta:g}."
         ),
         bound=profile.advantage,
         proof="trade-off function of the certified privacy curve",

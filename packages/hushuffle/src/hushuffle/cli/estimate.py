@@ -61,9 +61,9 @@ def estimate(
     count more.
 
     Args:
-        reports: folders that collect wrote, files of reports, or files of counts (.json).
+        reports: folders written by `hushuffle collect`, files of reports, or files of counts (.json).
         manifest: manifest of all given files (default: manifest.json beside each).
-        out: file for all values: .csv, .parquet or .json (default: none).
+        out: file for the estimates of all values: .csv, .parquet or .json (default: none).
         chart: file (.svg or .html) for a chart of the shares with intervals; of more than 30 values, it shows the
             largest significant shares (default: none).
         confidence: confidence of all printed intervals together; in files and with --all, of each interval.

@@ -141,12 +141,14 @@ def _groups(raw: Mapping[str, Any]) -> Iterator[Problem]:
             value = "nothing" if people is None else shown(people)
             yield Problem(key=f"{here}.people", rule=rule, value=value, hint=hint)
         if _settings(group) != _settings(groups[0]):
-            hint = "Otherwise a report would reveal its group, or would count for other values."
+            hint = "Otherwise a report would reveal the group, or mean different values in different groups."
             rule = "may differ from the randomizer of the first group only in `epsilon`"
             yield Problem(key=f"{here}.randomizer", rule=rule, value=shown(group.get("randomizer")), hint=hint)
     if "data" not in population and len(counts) == len(groups) > 0 and sum(counts) != population.get("n"):
         rule = "must be the sum of `people` of all groups"
-        yield Problem(key="population.n", rule=rule, value=shown(population.get("n")), hint=f"It is {sum(counts):,}.")
+        yield Problem(
+            key="population.n", rule=rule, value=shown(population.get("n")), hint=f"Their sum is {sum(counts):,}."
+        )
 
 
 def _settings(group: Mapping[str, Any]) -> dict[str, Any]:

@@ -210,7 +210,8 @@ class Kary(ReportCurve):
     @property
     def _log_tail(self) -> float:
         """Logarithm of the probability of a tail that is left out; it changes bounds on `level` by less than 1e-9."""
-        return LOG_TAIL if self.level is None or self.often else max(math.log(max(self.level / self.law.k, 1e-250)) - 25, -600.0)
+        wanted = None if self.often else self.level
+        return LOG_TAIL if wanted is None else math.log(max(wanted / self.law.k, 1e-240)) - 25
 
     @cached_property
     def blanket(self) -> BlanketBound:

@@ -309,10 +309,11 @@ def variance_by_buckets(
 def best_hashing_for_theta(
     theta: float, *, k: int, n: int, frequency: float = 0.0, largest: int = LARGEST
 ) -> LocalHashing:
-    """Return the local hashing of least variance at a fixed theta, with at most `largest` buckets.
+    """Return the local hashing of least variance with at most `largest` buckets, at a fixed theta.
 
-    By Theorem 4.8 the best number of buckets is `largest`; collisions of the hash family can make a smaller number
-    better. The search tries about eight numbers of buckets per factor of two.
+    `theta` is the difference between the probabilities of the true bucket and of each other bucket. By Theorem 4.8
+    more buckets are better. Only collisions of the hash family for k values can make fewer better. The search tries
+    about eight numbers of buckets per factor of two.
 
     Raises:
         InvalidInputError: an argument out of range.

@@ -27,7 +27,7 @@ LIMITS: Final[dict[str, int]] = {
     "private helpers used once": 959,
     "lines of such helpers": 12_330,
     "pages of documentation": 70,
-    "words of documentation by hand": 59_929,
+    "words of documentation by hand": 60_000,
     "files walked by epsilon": 49,
     "files walked by assess": 108,
     "files walked by collect": 56,

@@ -79,7 +79,11 @@ def test_the_example_is_read_and_written_out() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "word"),
     [
-        ("people = 7_000", "people = 7_001", "population.n: must be the sum of `people` of all groups, got 10000. Their"),
+        (
+            "people = 7_000",
+            "people = 7_001",
+            "population.n: must be the sum of `people` of all groups, got 10000.",
+        ),
         ("people = 7_000", "people = -1", "groups[0].people: must be greater than or equal to 0, got -1"),
         ("people = 7_000\n", "", "groups[0].people: must be given if there is no data, got nothing"),
         ("people = 7_000", "people = 7_000\nsize = 2", "groups[0].size: is not a key here"),

@@ -176,7 +176,7 @@ def _supporting(protocol: Protocol, support: Support, revealed: int) -> float:
     # If the report of a uniform value is not distributed like a dummy, all others are treated as known.
     reveal = revealed if support.disjoint else others
     starts, _, masses, lost = bins(reveal, 1 - truthful, k) if reveal else (np.zeros(1), np.zeros(1), np.ones(1), 0.0)
-    fullest = [_fullest(int(start) + others - reveal + extra + 1, support.dummy, k)[1] for start in starts]
+    fullest = [_fullest(int(start) + others - reveal + extra + 1, support.dummy, k, above=True) for start in starts]
     rate = float(masses @ np.array(fullest)) + lost
     return (1 - truthful) / k + truthful * min(1.0, rate * (1 + 2 * binomial.margin(reveal)))
 
@@ -184,27 +184,30 @@ def _supporting(protocol: Protocol, support: Support, revealed: int) -> float:
 def _nobody_known(protocol: Protocol, support: Support) -> float:
     """Return (1 - theta)/k + theta E[max_x h_x/(k s N)] rounded down, with N = n + dummies."""
     k, reports = protocol.randomizer.inputs, protocol.n + protocol.shuffler.dummies
-    lower = _fullest(reports, support.dummy, k)[0]
+    lower = _fullest(reports, support.dummy, k, above=False)
     return ((1 - support.told) / k + support.told * lower) * (1 - _ROUNDING)
 
 
-def _fullest(reports: int, chance: float, k: int) -> tuple[float, float]:
-    """Return bounds on E[max_x h_x]/(k s N), h_x ~ Bin(N, s); the lower one needs negatively associated counts.
+def _fullest(reports: int, chance: float, k: int, *, above: bool) -> float:
+    """Return an upper or a lower bound on E[max_x h_x]/(k s N), h_x ~ Bin(N, s), k >= 2.
 
-    sum_j (1 - P(h <= j)**k), or 1 where j is below the mean, and sum_j min(1, k P(h > j)).
+    Upper: sum_j min(1, k P(h > j)), where the term is 1 below the median. Lower, for negatively associated counts:
+    sum_j (1 - P(h <= j)**k), or 1 where j is below the mean.
     """
     if chance == 0:  # no dummy supports a value, so the true value is visible
-        return 0.0, 1.0
+        return 1.0 if above else 0.0
     low, high = binomial.window(reports, chance, _LOG_TAIL)
     step = max(1, (high - low) // _POINTS)
     first = np.arange(low, high + step, step, dtype=np.float64)  # j in steps; beyond the last j the remainder is 0
+    slack, mean = binomial.margin(reports) + k * reports * math.exp(_LOG_TAIL), reports * chance * (1 - _ROUNDING)
+    scale, terms = float(k * Fraction(chance) * reports), np.ones(first.size)
+    if above:
+        away = first + 1 > math.floor(mean)
+        terms[away] = np.minimum(1.0, k * binomial.upper_tail(first[away] + 1, reports, chance))
+        return min(1.0, (low + step * float(terms.sum()) * (1 + slack) + slack) / scale)
     last = first + step - 1
-    slack = binomial.margin(reports) + k * reports * math.exp(_LOG_TAIL)
-    larger = np.minimum(1.0, k * binomial.upper_tail(first + 1, reports, chance))
-    upper = low + step * float(larger.sum()) * (1 + slack) + slack
+    away = last >= mean  # the fullest is not below the mean
     with np.errstate(divide="ignore"):  # the maximum is then certain to be larger
-        surely = -np.expm1(k * np.log1p(-np.minimum(binomial.upper_tail(last + 1, reports, chance), 1.0)))
-    surely = np.where(last < reports * chance * (1 - _ROUNDING), 1.0, surely)  # the fullest is not below the mean
-    lower = low + step * float(surely.sum()) * (1 - slack) - slack
-    scale = float(k * Fraction(chance) * reports)
-    return lower / scale, min(1.0, upper / scale)
+        tails = np.minimum(binomial.upper_tail(last[away] + 1, reports, chance), 1.0)
+        terms[away] = -np.expm1(k * np.log1p(-tails))
+    return (low + step * float(terms.sum()) * (1 - slack) - slack) / scale

@@ -111,8 +111,7 @@ class PrivacyCurve(ABC):
     def within(self, delta: float, tolerance: float, guess: float | None = None) -> Bound:
         """Return a certified bracket as `epsilon` does, whose width is about `tolerance` times its value.
 
-        A search approximates epsilon. Then a lower and an upper bound near this value are verified, if possible within
-        `tolerance`, otherwise within 4 or 20 times that. Otherwise the result is that of `epsilon`.
+        A search approximates epsilon. Then bounds on both sides are verified, within 1, 4 or 20 times `tolerance`.
 
         >>> import hushuffle as hs
         >>> response = hs.RandomizedResponse(k=5, epsilon=2.0)

@@ -170,8 +170,7 @@ def _home_of(key: str, section: str, words: Vocabulary) -> str:
 
 
 def _kinds(model: type[Section]) -> tuple[str, ...]:
-    kind = model.model_fields.get("kind")
-    parts = () if kind is None else get_args(kind.annotation)
+    parts = get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
     return tuple(name for part in parts for name in ([part] if isinstance(part, str) else get_args(part)))
 
 

@@ -191,8 +191,7 @@ def _nobody_known(protocol: Protocol, support: Support) -> float:
 def _fullest(reports: int, chance: float, k: int, *, above: bool) -> float:
     """Return an upper or a lower bound on E[max_x h_x]/(k s N), h_x ~ Bin(N, s), k >= 2.
 
-    Upper: sum_j min(1, k P(h > j)), where the term is 1 below the median. Lower, for negatively associated counts:
-    sum_j (1 - P(h <= j)**k), or 1 where j is below the mean.
+    Upper: sum_j min(1, k P(h > j)). Lower, for negatively associated counts: sum_j (1 - P(h <= j)**k), or 1 if j < N s.
     """
     if chance == 0:  # no dummy supports a value, so the true value is visible
         return 1.0 if above else 0.0
@@ -202,12 +201,11 @@ def _fullest(reports: int, chance: float, k: int, *, above: bool) -> float:
     slack, mean = binomial.margin(reports) + k * reports * math.exp(_LOG_TAIL), reports * chance * (1 - _ROUNDING)
     scale, terms = float(k * Fraction(chance) * reports), np.ones(first.size)
     if above:
-        away = first + 1 > math.floor(mean)
+        away = first + 1 > math.floor(mean)  # the other terms are 1: there P(h > j) is at least 1/2
         terms[away] = np.minimum(1.0, k * binomial.upper_tail(first[away] + 1, reports, chance))
         return min(1.0, (low + step * float(terms.sum()) * (1 + slack) + slack) / scale)
     last = first + step - 1
     away = last >= mean  # the fullest is not below the mean
     with np.errstate(divide="ignore"):  # the maximum is then certain to be larger
-        tails = np.minimum(binomial.upper_tail(last[away] + 1, reports, chance), 1.0)
-        terms[away] = -np.expm1(k * np.log1p(-tails))
+        terms[away] = -np.expm1(k * np.log1p(-np.minimum(binomial.upper_tail(last[away] + 1, reports, chance), 1.0)))
     return (low + step * float(terms.sum()) * (1 - slack) - slack) / scale

@@ -181,8 +181,11 @@ def _ends(parts: Sequence[tuple[Binary, Floats, int]], epsilon: float) -> list[t
 @lru_cache(maxsize=16)
 def _blanket(law: Symmetric, n: int, dummies: int, log_tail: float) -> BlanketBound:
     """Cached: the scale of the loss and the curve for many evaluations use the same table."""
-    chances = {"truth": float(law.truth), "lie": float(law.lie), "theta": float(law.theta)}
-    return BlanketBound.of(k=law.k, n=n, dummies=dummies, **chances, log_tail=log_tail)
+    return BlanketBound.of(k=law.k, n=n, dummies=dummies, **_chances(law), log_tail=log_tail)
+
+
+def _chances(law: Symmetric) -> dict[str, float]:
+    return {"truth": float(law.truth), "lie": float(law.lie), "theta": float(law.theta)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -203,10 +206,6 @@ class Kary(ReportCurve):
     sources = (BLANKET,)
     proof = "privacy blanket summed exactly (upper bound), explicit neighbouring datasets (lower bound)"
 
-    @cached_property
-    def _chances(self) -> dict[str, float]:
-        return {"truth": float(self.law.truth), "lie": float(self.law.lie), "theta": float(self.law.theta)}
-
     @property
     def _log_tail(self) -> float:
         """Logarithm of the probability of a tail that is left out; it changes bounds on `level` by less than 1e-9."""
@@ -221,16 +220,16 @@ class Kary(ReportCurve):
 
     @cached_property
     def signed(self) -> SignedCounts:
-        return SignedCounts(k=self.law.k, n=self.n, dummies=self.dummies, **self._chances)
+        return SignedCounts(k=self.law.k, n=self.n, dummies=self.dummies, **_chances(self.law))
 
     @cached_property
     def third(self) -> AllAtThird | None:
-        whole = None if self.dummies else AllAtThird.of(n=self.n, **self._chances, log_tail=self._log_tail)
+        whole = None if self.dummies else AllAtThird.of(n=self.n, **_chances(self.law), log_tail=self._log_tail)
         return whole and self._without_traces(whole)
 
     @cached_property
     def first(self) -> AllAtFirst | None:
-        return None if self.dummies else AllAtFirst.of(n=self.n, **self._chances, log_tail=self._log_tail)
+        return None if self.dummies else AllAtFirst.of(n=self.n, **_chances(self.law), log_tail=self._log_tail)
 
     @cached_property
     def alike(self) -> HeldAlike | None:

@@ -72,8 +72,8 @@ def epsilon(protocol: Round, *, delta: float, reports_per_person: int = 1, toler
         protocol: as for `delta`.
         delta: in [0, 1).
         reports_per_person: as for `delta`.
-        tolerance: how wide the bracket may be, relative to its value, in [0, 0.2]; 0.01 takes about a fifth of the
-            time. Both bounds are still certified. The bracket is wider only where it also is without a tolerance.
+        tolerance: how wide the bracket may be, relative to its value, in [0, 0.2]. Both bounds are still certified; the
+            bracket is wider only where it also is without a tolerance. For most randomizers 0.01 halves the time.
 
     Raises:
         InvalidInputError: delta, reports_per_person or tolerance out of range.

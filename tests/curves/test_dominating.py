@@ -85,6 +85,16 @@ def test_the_curve_is_certified_and_fine() -> None:
         assert table.index.size < 200
 
 
+@pytest.mark.parametrize(("k", "n", "least"), [(2, 500, 1e-8), (3, 3000, 1e-8), (3, 40, 1e-4)])
+def test_a_quick_table_approximates_the_certified_one(k: int, n: int, least: float) -> None:
+    law = privacy_curve(survey(k, 1.5, n))
+    step = common_step([(law, 3)])
+    table, quick = (read(law, step=step, negligible=1e-9) for read in (TabulatedCurve.of, TabulatedCurve.about))
+    near = np.interp(table.epsilons, quick.epsilons, np.log(np.maximum(quick.deltas, 1e-300)))
+    matters = table.deltas > least
+    assert np.exp(near[matters]) == pytest.approx(table.deltas[matters], rel=0.05)
+
+
 def test_blocks_cover_every_composition() -> None:
     law = privacy_curve(survey(2, 2.0, 5003))
     cheap = law.near(1e-9, often=True)

@@ -159,6 +159,17 @@ def test_looking_at_more_numbers_only_narrows() -> None:
     assert [len(numbers) for _, numbers in ends] == sorted(len(numbers) for _, numbers in ends)
 
 
+@pytest.mark.parametrize("law", LARGE)
+def test_delta_between_a_few_numbers_is_interpolated(law: hs.DummyLaw) -> None:
+    curve = privacy_curve(survey(hs.RandomizedResponse(k=2, epsilon=1.0), law, n=300))
+    profile, place = curve.profile(0.2), law.middle  # type: ignore[attr-defined]
+    assert list(profile) == law.numbers.tolist()
+    assert [*profile.values()] == sorted(profile.values(), reverse=True)
+    alone = survey(hs.RandomizedResponse(k=2, epsilon=1.0), place, n=300)
+    assert profile[place] == pytest.approx(hs.dp.delta(alone, epsilon=0.2).upper, rel=0.02)
+    assert curve.likely(0.2) == pytest.approx(curve.delta(0.2).upper, rel=0.2)
+
+
 def test_pure_guarantee_is_that_of_the_fewest() -> None:
     protocol = survey(hs.RandomizedResponse(k=4, epsilon=2.0), LARGE[0])
     assert hs.dp.epsilon(protocol, delta=0.0) == hs.dp.epsilon(survey(protocol.randomizer, 0), delta=0.0)

@@ -193,3 +193,31 @@ def test_without_a_resolution_the_search_ends_at_neighbouring_floats() -> None:
     assert solution is not None
     assert solution.value**2 <= 2 < solution.beyond**2
     assert solution.beyond - solution.value < 1e-14
+
+
+@pytest.mark.parametrize("wrong", [1.0, 1.0005, 0.97, 30.0, 1e-9])
+def test_an_estimate_says_only_where_the_search_begins(wrong: float) -> None:
+    exact, tried = 123_456.5, list[float]()
+
+    def excess(n: float) -> float:
+        tried.append(n)
+        return math.log(exact / n)
+
+    plain = solve(whole(10, easiest=10**9, hardest=1, resolution=0), Requirement[int](excess=excess))
+    alone = len(tried)
+    tried.clear()
+    rough = Requirement[int](excess=excess, estimate=lambda n: math.log(exact * wrong / n))
+    guided = solve(whole(10, easiest=10**9, hardest=1, resolution=0), rough)
+    assert plain is not None
+    assert guided is not None
+    assert guided.value == plain.value == 123_457
+    assert guided.beyond == plain.beyond
+    if abs(wrong - 1) < 0.01:
+        assert len(tried) < alone
+
+
+def test_an_estimate_that_sees_no_solution_is_ignored() -> None:
+    blind = Requirement[float](excess=lambda x: x - 2, estimate=lambda _: math.inf)
+    solution = solve(Parameter(name="side", apply=float, easiest=1.0, hardest=5.0), blind)
+    assert solution is not None
+    assert solution.value == pytest.approx(2, rel=2e-4)

@@ -138,6 +138,16 @@ def test_means_of_falling_figures_hold_and_narrow_with_more_numbers(law: hs.Dumm
     assert ends[-1][1] - ends[-1][0] == pytest.approx(2e-3 * true, rel=1e-6)
 
 
+@every
+def test_quantiles_are_those_of_the_probabilities(law: hs.DummyLaw) -> None:
+    levels = [1e-6, 0.1, 0.5, 0.77, 0.999]
+    upto = np.cumsum(law.probabilities)
+    for level, number in zip(levels, law.quantiles(levels), strict=True):
+        place = law.numbers.tolist().index(number)
+        assert upto[place] > level - 1e-12
+        assert place == 0 or upto[place - 1] <= level + 1e-12
+
+
 def test_finer_numbers_only_narrow() -> None:
     law, rng = LAWS["binomial"], np.random.default_rng(5)
     numbers = law.numbers.tolist()

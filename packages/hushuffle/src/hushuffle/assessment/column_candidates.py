@@ -186,9 +186,9 @@ class CollectionSearch(NoiseSearch):
             guess = alone.private(_FIRST, stride=4.0)
         return self.private(_FIRST if guess is None else guess, stride=_STEP, resolution=_COARSE)
 
-    def short(self, protocol: list[Protocol]) -> float:
+    def short(self, protocol: list[Protocol], *, rough: bool = False) -> float:
         epsilon = self.wishes.targets.epsilon
-        return -float("inf") if epsilon is None else all_excess(self.wishes.whole, protocol, epsilon)
+        return -float("inf") if epsilon is None else all_excess(self.wishes.whole, protocol, epsilon, rough=rough)
 
     def _central(self, protocols: list[Protocol]) -> Bound:
         return all_central(self.wishes.whole, protocols)

@@ -292,14 +292,16 @@ def all_central(collection: Collection, protocols: list[Protocol]) -> Bound:
     return dp.compose([(protocol, collection.rounds) for protocol in protocols], delta=collection.delta)
 
 
-def all_excess(collection: Collection, protocols: list[Protocol], epsilon: float) -> float:
+def all_excess(collection: Collection, protocols: list[Protocol], epsilon: float, *, rough: bool = False) -> float:
     """Return by how much delta of all columns in all rounds together exceeds that of the collection at `epsilon`."""
-    return excess_together([(protocol, collection.rounds) for protocol in protocols], epsilon, collection.delta)
+    rounds = [(protocol, collection.rounds) for protocol in protocols]
+    return excess_together(rounds, epsilon, collection.delta, rough=rough)
 
 
 def _private(collection: Collection, epsilon: float) -> Requirement[list[Protocol]]:
     return Requirement(
         excess=lambda protocols: all_excess(collection, protocols, epsilon),
+        estimate=lambda protocols: all_excess(collection, protocols, epsilon, rough=True),
         figure=lambda protocols: all_central(collection, protocols),
         limit=epsilon,
     )

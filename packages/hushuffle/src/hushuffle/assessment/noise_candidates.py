@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import Any, Final
 
@@ -74,8 +74,8 @@ class NoiseSearch(Search):
         """Return the error that the accuracy target limits; infinite if no protocol has this local epsilon."""
 
     @abstractmethod
-    def short(self, protocol: Any) -> float:
-        """Return the largest excess of a privacy figure over its target."""
+    def short(self, protocol: Any, *, rough: bool = False) -> float:
+        """Return the largest excess of a privacy figure over its target; an approximation if `rough`."""
 
     def _found(self) -> Candidate | Miss:
         if self.wishes.wanted is None:
@@ -119,7 +119,7 @@ class NoiseSearch(Search):
             stride=math.inf if near is None else stride,
             resolution=resolution,
         )
-        solution = solve(noise, Requirement(excess=self.short))
+        solution = solve(noise, Requirement(excess=self.short, estimate=partial(self.short, rough=True)))
         if solution is None or solution.value == most:
             return None if solution is None else most
         return rounded(solution.value * (1 - min(resolution, _HAIR)), up=False, digits=self.wishes.digits)
@@ -267,21 +267,21 @@ class ColumnSearch(NoiseSearch):
     def limited(self, local: float) -> float:
         return no_error(lambda: self.wishes.limited(self.protocol(local)))
 
-    def short(self, protocol: Protocol) -> float:
+    def short(self, protocol: Protocol, *, rough: bool = False) -> float:
         targets, short = self.specification.targets, -math.inf
         if targets.epsilon is not None:
-            short = self._excess(protocol, targets.epsilon, targets.delta)
+            short = self._excess(protocol, targets.epsilon, targets.delta, rough=rough)
         if short > 0:
             return short
         limits = dict.fromkeys(GUESSES, targets.guessing) | {"re-identification": targets.reidentification}
         rows = [] if self.exposure.total > 1 else learned(self.specification, protocol)
         return max([short, *(log_excess(row.figure.upper, limits[row.question] or 0) for row in rows)])
 
-    def _excess(self, protocol: Protocol, epsilon: float, delta: float) -> float:
+    def _excess(self, protocol: Protocol, epsilon: float, delta: float, *, rough: bool) -> float:
         if self.exposure.drawn_again:
             return self.exposure.epsilon(protocol, delta=delta).upper - epsilon
         reports, rounds = self.exposure.reports, self.exposure.composed
-        return excess(protocol, epsilon, delta, reports_per_person=reports, rounds=rounds)
+        return excess(protocol, epsilon, delta, reports_per_person=reports, rounds=rounds, rough=rough)
 
 
 def searches(wishes: ColumnWishes) -> tuple[list[Search], list[Miss]]:

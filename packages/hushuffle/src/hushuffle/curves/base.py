@@ -94,7 +94,8 @@ class PrivacyCurve(ABC):
         law = self.near(delta)
         subset, place = law, law.guess()
         if type(law).contenders is not PrivacyCurve.contenders:
-            subset = law.contenders(law.place(delta, place))
+            place = law.place(delta, place)
+            subset = law.contenders(place)
         lower, witness = _lower_end(subset, delta, place)
         upper = _upper_end(law, subset, delta, lower)
         return bracket(lower, upper, unit="nats", sources=law.sources, witness=witness)
@@ -182,6 +183,10 @@ class PrivacyCurve(ABC):
 
     def contenders(self, epsilon: float) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
         """Return a faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
+        return self
+
+    def only(self, few: PrivacyCurve) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
+        """Return this curve over the datasets of `few` only, contenders of a similar curve; `upper` is not a bound."""
         return self
 
     def envelope(self) -> Envelope:

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from hushuffle.model.bound import Bound
@@ -25,6 +26,9 @@ _HAIR: Final = 1e-6
 _FAR: Final = 50.0
 _MOST: Final = 1e6
 """The search interpolates as if no excess were larger, or smaller than minus this."""
+
+_ROUGH: Final = 1e-3
+"""Relative resolution of a search among estimates."""
 
 _SLACK: Final = 0.05
 """Bounds are tables: an excess that falls by less than this, where it should rise, contradicts nothing."""
@@ -58,10 +62,11 @@ class Requirement(Generic[D]):
 
     `excess` guides the search: if it is at most 0, the figure is at most `limit` (default: the figure's upper bound
     minus the limit). It should be nearly linear in the logarithm of the parameter. The excess of a `verdict` is minus
-    or plus infinity, and has no figure.
+    or plus infinity, and has no figure. `estimate` approximates the excess in less time: it says where to begin.
     """
 
     excess: Callable[[D], float] | None = None
+    estimate: Callable[[D], float] | None = None
     figure: Callable[[D], Bound] | None = None
     limit: float = math.inf
 
@@ -111,7 +116,18 @@ def solve(
     >>> solution.value, solution.beyond, solution.monotone
     (22, 23, True)
     """
+    if requirement.estimate is not None:
+        rough = replace(parameter, resolution=max(parameter.resolution, _ROUGH))
+        first = _SolverSearch(rough, Requirement(excess=requirement.estimate), lambda at, done: tell(at, done / 2))
+        near, tell = first.solution(), partial(_later, tell)
+        if near is not None:
+            parameter = replace(parameter, start=near.value, stride=1 + rough.resolution)
     return _SolverSearch(parameter, requirement, tell).solution()
+
+
+def _later(tell: Callable[[str, float], None], stage: str, share: float) -> None:
+    """Report the second half of a search."""
+    tell(stage, (1 + share) / 2)
 
 
 class _SolverSearch(Generic[D]):
@@ -128,7 +144,7 @@ class _SolverSearch(Generic[D]):
         self._excesses: dict[float, float] = {}
         self._figures: dict[float, Bound] = {}
         self._ends: dict[bool, float] = {}
-        self._widest = 0.0
+        self._widest, self._stride = 0.0, parameter.stride
 
     def solution(self) -> Solution | None:
         start = self._parameter.start
@@ -172,10 +188,12 @@ class _SolverSearch(Generic[D]):
         return int(place) if self._parameter.whole else place
 
     def _toward(self, place: float, limit: float) -> float:
-        stride = self._parameter.stride
+        stride = self._stride
+        if self._requirement.estimate is not None:  # the first steps are small
+            self._stride = stride**4
         if limit > place:
-            return self._within(place * stride)
-        return self._within(place // stride if self._parameter.whole else place / stride)
+            return self._within(max(place * stride, place + 1) if self._parameter.whole else place * stride)
+        return self._within(min(place // stride, place - 1) if self._parameter.whole else place / stride)
 
     def _narrowed(self, good: float, bad: float) -> tuple[float, float]:
         """Narrow the interval from `good`, which meets the requirement, to `bad`, which misses it."""

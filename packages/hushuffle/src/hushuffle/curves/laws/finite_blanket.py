@@ -44,6 +44,7 @@ from hushuffle.numerics.score_sums import FAINT, ReportScores, positive_part
 from hushuffle.numerics.score_tests import OtherReports, advantage
 
 if TYPE_CHECKING:
+    from hushuffle.curves.base import PrivacyCurve
     from hushuffle.mechanisms.release import Release
 
 _COARSE: Final = 0.12
@@ -289,6 +290,10 @@ class FiniteDivergence(ReportCurve):
         if not self.sliced or self.level is None or sliced.upper(epsilon) >= plain.upper(epsilon):
             return plain
         return replace(sliced, places=tuple(dict.fromkeys([*likely[:1], *self.pool.ahead])))
+
+    def only(self, few: PrivacyCurve) -> PrivacyCurve:
+        alike = isinstance(few, FiniteDivergence) and few.places
+        return replace(self, places=few.places, trials=few.trials, sliced=few.sliced) if alike else self
 
     def _likeliest(self, estimated: tuple[list[Trial], list[Trial]]) -> tuple[Place, ...]:
         """Return all pairs of values of the target; pairs that are likely to be worst come first."""

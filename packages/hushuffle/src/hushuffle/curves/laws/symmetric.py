@@ -148,6 +148,12 @@ class Binary(ReportCurve):
             ((_, above),) = _ends([(self, starts, self.doubt)], epsilon)
         return replace(self, starts=np.sort(starts[np.argsort(above)[-_SOME // 2 :]]))
 
+    def only(self, few: PrivacyCurve) -> PrivacyCurve:
+        return replace(self, starts=few.starts) if isinstance(few, Binary) else self
+
+    def likely(self, epsilon: float) -> float:
+        return self.lower(epsilon)[0]
+
     def reach(self, blocks: Floats) -> int:
         """How many compositions follow the first one of a row of neighbouring blocks."""
         return int(blocks.shape[1]) * (self.doubt + 1) - 1
@@ -243,6 +249,10 @@ class Kary(ReportCurve):
         if self.general is None or self.general.sliced:
             return super().within(delta, tolerance, guess)
         return self.general.within(delta, tolerance, guess)
+
+    def likely(self, epsilon: float) -> float:
+        usable = self.general is not None and not self.general.sliced
+        return self.general.likely(epsilon) if usable else self.upper(epsilon)
 
     def delta(self, epsilon: float) -> Bound:
         """Return the bracket of `PrivacyCurve.delta`, with tables for a delta of this size."""

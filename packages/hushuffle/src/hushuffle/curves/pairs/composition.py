@@ -131,22 +131,23 @@ def upper_delta(laws: Laws, *, epsilon: float, cache: Cache) -> float:
     return min(plain, _upper_delta(laws, epsilon, cache), 1.0)
 
 
-def upper_near(laws: Laws, *, epsilon: float, delta: float) -> float:
-    """Upper bound on delta at `epsilon` for the composition; `delta` is its likely magnitude."""
+def upper_near(laws: Laws, *, epsilon: float, delta: float, rough: bool = False) -> float:
+    """Upper bound on delta at `epsilon` for the composition; `delta` is its likely magnitude. `rough`: no bound."""
     laws = [(law, times) for law, times in spread(laws) if law.pure > 0]
     if not laws or epsilon >= total_pure(laws):
         return 0.0
     if _beyond_lattices(laws):
         return 1.0
-    parts = [(curve.pair(), times) for curve, times in Tables(laws, delta=delta).curves([times for _, times in laws])]
+    tables = Tables(laws, delta=delta, rough=rough).curves([times for _, times in laws])
+    parts = [(curve.pair(), times) for curve, times in tables]
     return LossSum.of(parts, tilt=best_tilt(parts, delta=delta)).upper(epsilon)
 
 
 class Tables:
     """Tables of the curves' upper bounds for one `delta` and any number of rounds, once for each lattice step."""
 
-    def __init__(self, laws: Laws, *, delta: float) -> None:
-        self._laws, self._delta = laws, delta
+    def __init__(self, laws: Laws, *, delta: float, rough: bool = False) -> None:
+        self._laws, self._delta, self._make = laws, delta, TabulatedCurve.about if rough else TabulatedCurve.of
         self._made: dict[tuple[int, float, float], TabulatedCurve] = {}
 
     def curves(self, times: Sequence[int], *, most: int = 0) -> list[tuple[TabulatedCurve, int]]:
@@ -163,7 +164,7 @@ class Tables:
         key = place, step, negligible
         if key not in self._made:
             self._made = {known: table for known, table in self._made.items() if known[1:] == key[1:]}
-            self._made[key] = TabulatedCurve.of(self._laws[place][0], step=step, negligible=negligible)
+            self._made[key] = self._make(self._laws[place][0], step=step, negligible=negligible)
         return self._made[key]
 
 

@@ -13,7 +13,7 @@ Manurangsi 2022 (chords between lattice points); docs/theory/composition.md, Lem
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -45,6 +45,9 @@ FINE: Final = 0.05
 _GROWTH: Final = 0.02
 """Relative distance between the points of evaluation beyond a few standard deviations."""
 
+_SPARSE: Final = 6.0
+"""Factor on the distances between points of an approximation."""
+
 _FARTHEST: Final = 300.0
 """Epsilon beyond which the remaining delta counts as an infinite privacy loss."""
 
@@ -75,16 +78,44 @@ class TabulatedCurve:
         >>> TabulatedCurve.of(privacy_curve(one), step=0.5, negligible=1e-9).deltas.round(4).tolist()
         [0.4621, 0.2876, 0.0]
         """
-        near, spread = law.near(negligible, often=True), typical_loss(law)
-        fine, index, deltas = max(1.0, np.floor(FINE * spread / step)), 0.0, [near.upper(0.0)]
-        places, last = [index], float(np.ceil(law.pure / step * (1 - 4 * EPS)))
+        near = law.near(negligible, often=True)
+        fine = max(1.0, np.floor(FINE * typical_loss(law) / step))
+        return cls._read(near, near.upper, step=step, negligible=negligible, fine=fine, growth=_GROWTH)
+
+    @classmethod
+    def about(cls, law: PrivacyCurve, *, step: float, negligible: float) -> TabulatedCurve:
+        """Return an approximation of `of`, interpolated between a few points; its deltas are no bounds."""
+        near = law.near(negligible, often=True)
+        fine = max(1.0, np.floor(_SPARSE * FINE * typical_loss(law) / step))
+        few = cls._read(near, near.likely, step=step, negligible=negligible, fine=fine, growth=_SPARSE * _GROWTH)
+        middle = few.index.size // 2
+        at, depth = step * few.index[middle], -np.log(np.maximum(few.deltas, negligible * 1e-3))
+        # Lower bounds approximate the upper bounds up to a factor, which is read at one point.
+        depth -= min(math.log(max(near.upper(at), 1e-300)) + depth[middle], depth.min()) if at < law.pure else 0.0
+        index = np.arange(few.index[-1] + 1)
+        deltas = np.exp(-np.square(np.interp(index, few.index, np.sqrt(depth))))
+        return cls(step=step, index=index, deltas=np.minimum(deltas, 1.0))
+
+    @classmethod
+    def _read(
+        cls,
+        near: PrivacyCurve,
+        read: Callable[[float], float],
+        *,
+        step: float,
+        negligible: float,
+        fine: float,
+        growth: float,
+    ) -> TabulatedCurve:
+        index, deltas = 0.0, [read(0.0)]
+        places, last = [index], float(np.ceil(near.pure / step * (1 - 4 * EPS)))
         enough = max(negligible, near.floor * (1 + _HAIR))  # beyond its floor, delta does not fall
         while deltas[-1] > enough and step * index < _FARTHEST:
-            index = min(index + max(fine, float(np.floor(_GROWTH * index))), max(last, index + 1))
+            index = min(index + max(fine, float(np.floor(growth * index))), max(last, index + 1))
             # Slightly smaller than the lattice point, so that the rounded product cannot exceed it.
             epsilon = step * index * (1 - 4 * EPS)
             places.append(index)
-            deltas.append(0.0 if epsilon >= law.pure else near.upper(epsilon))
+            deltas.append(0.0 if epsilon >= near.pure else read(epsilon))
         return cls(step=step, index=np.array(places), deltas=np.minimum(deltas, 1.0))
 
     def until(self, negligible: float) -> TabulatedCurve:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.base import LARGEST, PrivacyCurve
+from hushuffle.curves.base import LARGEST, NEAR, PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.question import Feature, Mean, Question, Rule, Solve
 from hushuffle.mechanisms.shufflers import Source
@@ -39,11 +39,11 @@ _ROUGH: Final = 0.3
 _OFTEN: Final = 0.005
 """Share of delta that evaluation at some numbers only may cost in the bulk of the loss of a composed round."""
 
-_NEAR: Final = 0.01
-"""Relative accuracy of the epsilon at which the numbers of dummies are selected."""
-
 _BULK: Final = 0.01
 """Approximate delta where most of the loss distribution of a round lies."""
+
+_ANCHORS: Final = (1e-9, 1e-4, 0.02, 0.2, 0.5, 0.8, 0.98)
+"""Levels of the quantiles at which delta is approximated, besides the smallest and the largest number."""
 
 _TINY: Final = 5e-324
 
@@ -135,21 +135,32 @@ class DummyMixture(PrivacyCurve):
         if self.law.numbers.size <= FEW:
             return replace(new, numbers=tuple(self.law.numbers.tolist()))
         aid, high, numbers = new.few(self.guess()), min(self.pure, LARGEST), set[int]()  # no valid bound is needed
-
-        def rough(epsilon: float) -> float:
-            return aid.some_upper(epsilon, _ROUGH)[0]
-
-        most, least = rough(0.0), rough(high)
+        most, least = aid.likely(0.0), aid.likely(high)
         for delta, share in wanted:
             place = 0.0 if most <= delta else high
             if least <= delta < most:
-                place = about(rough, delta, high=high, guess=self.guess(), relative=_NEAR, least=0.0)
-            numbers |= set(aid.some_upper(place, share)[1])
+                place = about(aid.likely, delta, high=high, guess=self.guess(), relative=NEAR, least=0.0)
+            heights = aid.profile(place)
+            numbers |= set(self.law.falling_mean(lambda number, at=heights: (at[number],) * 2, share=share)[2])
         return replace(new, numbers=tuple(sorted(numbers)))
 
+    def place(self, delta: float, guess: float) -> float:
+        return self.about(delta, guess, relative=NEAR)
+
     def few(self, epsilon: float) -> DummyMixture:
-        """A faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
-        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].contenders(epsilon)))
+        """A faster curve for searches, over the worst datasets at the median number near `epsilon`; not a bound."""
+        few = self._typical.contenders(epsilon)
+        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].only(few)))
+
+    def likely(self, epsilon: float) -> float:
+        return float(self.law.probabilities @ [*self.profile(epsilon).values()])
+
+    def profile(self, epsilon: float) -> dict[int, float]:
+        """Approximate delta for each number of dummies; its logarithm is nearly linear between a few numbers."""
+        numbers = self.law.numbers
+        few = sorted({*numbers[[0, -1]].tolist(), *self.law.quantiles(_ANCHORS)}) if len(numbers) > FEW else numbers
+        logs = [math.log(max(self.curves[int(number)].likely(epsilon), _TINY)) for number in few]
+        return dict(zip(numbers.tolist(), np.exp(np.interp(numbers, few, logs)).tolist(), strict=True))
 
     def contenders(self, epsilon: float) -> PrivacyCurve:
         new = self.few(epsilon)

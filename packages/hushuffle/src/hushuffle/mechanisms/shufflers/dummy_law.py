@@ -255,7 +255,18 @@ class DummyLaw:
     @property
     def middle(self) -> int:
         """The median of the number of dummies."""
-        return int(self.numbers[np.searchsorted(self.below, np.uint64(SCALE // 2), side="right") - 1])
+        return self.quantiles([0.5])[0]
+
+    def quantiles(self, levels: Sequence[float]) -> list[int]:
+        """Return the quantiles of the number of dummies at some levels in (0, 1).
+
+        >>> import hushuffle as hs
+        >>> hs.DummyLaw.of({0: 0.5, 4: 0.25, 9: 0.25}).quantiles([0.4, 0.7])
+        [0, 4]
+        """
+        parts = np.array([int(level * SCALE) for level in levels], dtype=np.uint64)
+        places = np.searchsorted(self.below, parts, side="right") - 1
+        return self.numbers[places].tolist()
 
     def __contains__(self, number: object) -> bool:
         return bool(np.isin(number, self.numbers))  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from hushuffle import _checks
@@ -205,13 +206,13 @@ def _of_level(
 ) -> _PrivacyTarget:
     """Return a target that is equivalent to (epsilon, delta); `read` returns its figure."""
 
-    def surplus(collection: _Repeated) -> float:
-        return excess(collection.protocol, *level, reports_per_person=reports, rounds=collection.rounds)
+    def surplus(collection: _Repeated, *, rough: bool = False) -> float:
+        return excess(collection.protocol, *level, reports_per_person=reports, rounds=collection.rounds, rough=rough)
 
     def figure(collection: _Repeated) -> Bound:
         return read([(central.per_person(collection.protocol, reports=reports), collection.rounds)])
 
-    requirement = Requirement(excess=surplus, figure=figure, limit=limit)
+    requirement = Requirement(excess=surplus, estimate=partial(surplus, rough=True), figure=figure, limit=limit)
     return _PrivacyTarget(name=name, limit=limit, requirement=requirement, level=level)
 
 
@@ -314,7 +315,7 @@ def _for_rounds(target: _PrivacyTarget, protocol: Protocol, reports: int) -> Req
             _checks.reject(target.name, "small enough that it limits the number of rounds", target.limit, hint)
         return -math.inf
 
-    return replace(target.requirement, excess=surplus)
+    return replace(target.requirement, excess=surplus, estimate=None)
 
 
 def _refuse_fine(varied: Parameter[_Repeated], target: _PrivacyTarget, reports: int) -> None:
@@ -338,19 +339,32 @@ def with_local_epsilon(protocol: Protocol, epsilon: float) -> Protocol:
     return replace(protocol, randomizer=protocol.randomizer.with_epsilon(epsilon))
 
 
-def excess(protocol: Protocol, epsilon: float, delta: float, *, reports_per_person: int = 1, rounds: int = 1) -> float:
-    """Return ln(upper bound on delta at `epsilon` / `delta`), clipped to [-50, 50]: at most 0 meets the target."""
-    return _excess([(privacy_curve(protocol, reports_per_person), rounds)], epsilon, delta)
+def excess(
+    protocol: Protocol,
+    epsilon: float,
+    delta: float,
+    *,
+    reports_per_person: int = 1,
+    rounds: int = 1,
+    rough: bool = False,
+) -> float:
+    """Return ln(upper bound on delta at `epsilon` / `delta`), clipped to [-50, 50]: at most 0 meets the target.
+
+    `rough`: an approximation in less time, which proves nothing.
+    """
+    return _excess([(privacy_curve(protocol, reports_per_person), rounds)], epsilon, delta, rough=rough)
 
 
-def excess_together(rounds: Rounds, epsilon: float, delta: float) -> float:
+def excess_together(rounds: Rounds, epsilon: float, delta: float, *, rough: bool = False) -> float:
     """Return `excess` for all rounds together, from upper bounds only: faster than `compose`."""
-    return _excess(curves_of(rounds), epsilon, delta)
+    return _excess(curves_of(rounds), epsilon, delta, rough=rough)
 
 
-def _excess(laws: Laws, epsilon: float, delta: float) -> float:
+def _excess(laws: Laws, epsilon: float, delta: float, *, rough: bool) -> float:
     if total_pure(laws) <= epsilon:
         return log_excess(0.0, delta)
     alone = sum(times for _, times in laws) == 1
-    value = laws[0][0].near(delta).upper(epsilon) if alone else upper_near(laws, epsilon=epsilon, delta=delta)
-    return log_excess(value, delta)
+    if not alone:
+        return log_excess(upper_near(laws, epsilon=epsilon, delta=delta, rough=rough), delta)
+    law = laws[0][0].near(delta)
+    return log_excess(law.likely(epsilon) if rough else law.upper(epsilon), delta)

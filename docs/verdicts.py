@@ -35,10 +35,10 @@ This page lists every claim that `hushuffle reproduce all` tests, with its verdi
 the same claims as data, with the papers' literal words. `hushuffle reproduce TARGET` shows the figures behind a claim
 ([how](../how-to/reproduce.md)); formulas that are wrong are in the [errata](../explanation/errata.md).
 
-**Confirmed** and **contradicted** rest on the paper's own data, on a proof or on an exact computation. On other data
-a claim **holds on other data** or **differs on other data**. A claim that our data or the paper's text leave open is
-**not testable**. A claim that is tested in several studies or variants is counted once, with the verdict of the first
-test; a sentence about several figures or data sets is one claim for each.
+**Confirmed** and **contradicted** rest on the paper's own data, on a proof or on an exact computation. On other data,
+or in settings of ours where the paper gives none, a claim **holds on other data** or **differs on other data**. A claim
+that our data or the paper's text leave open is **not testable**. A claim tested in several studies or variants counts
+once, with the first verdict; a sentence about several figures or data sets is one claim for each.
 """
 
 

@@ -35,7 +35,7 @@ _CASES: Final[tuple[Case, ...]] = (
 )
 _DRAWS: Final = 100_000
 _STEPS: Final = 12
-_PARAMETER: Final = "we refer to ε as the *privacy parameter* and δ as the *approximation parameter*"
+_PARAMETER: Final = "simplified evaluation … In (ε, δ)-differential privacy, we refer to ε as the *privacy parameter*"
 
 
 @target(
@@ -158,7 +158,7 @@ def several_filters(
         "What epsilon does the simulation of several Bloom filters give, and what flip probability follows?",
         claim(
             "Part III, main function, step 4",
-            "The figure of all columns empty against one of them full can be given as the privacy parameter.",
+            "The simplified figure, all columns empty against one of them full, can be given as the privacy parameter.",
             not low,
             "With the sign of the first quantile corrected, the simulated figure is below the certified lower "
             f"bound in {len(low)} of {len(cases)} settings, all with p <= {max(p for _, p, _ in low):g}; most for "
@@ -168,8 +168,7 @@ def several_filters(
             f"certified lower bound, and above the upper one in {_of(safe)} settings.",
             quote=_PARAMETER,
             reason="The pair of datasets is not the worst one, and with little noise the quantiles do not compensate "
-            "for this. As the simplified estimate that the document announces, with its own definition by quantiles, "
-            "the figure is computed correctly.",
+            "for this. As an estimate of the document's own definition by quantiles, the figure is computed correctly.",
         ),
         claim(
             "Part III, estimate_flip_prob",

@@ -18,7 +18,7 @@ from hushuffle_papers.ladjel2021 import traffic as scrambler
 from hushuffle_papers.ladjel2021.traffic import TARGETS_OF, drawn, printed_form
 
 USED: Final = 10_000
-ACCEPTABLE: Final = "The paper does not say which load is acceptable."
+ACCEPTABLE: Final = "The paper does not say which load is acceptable: only epsilon is tested."
 OWN_SETTINGS: Final = "The paper does not give the settings of its curves: ours lie within its Table I."
 LOAD_OF_A_NODE: Final = (
     "increasing individual load on scramblers yields better privacy, however this effect also diminishes when "

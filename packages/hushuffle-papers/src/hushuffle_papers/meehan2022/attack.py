@@ -41,8 +41,6 @@ _LINES: Final = (
     "lines",
     "as published: breadth-first order, theta = alpha / (w(w+1)/2); others: best order, exact sensitivity",
 )
-_AT_LEAST: Final = 1.6
-"""Factors of at least this value are rounded up to 1.7."""
 _SIZE: Final = "group size r"
 
 
@@ -191,7 +189,7 @@ SPANS: Final = "meehan2022/figure-4"
 
 _OWN_GROUPS: Final = (
     "The paper gives neither the attacker's radius nor the rule for groups; this study chose both. By its footnote 4 "
-    "the smallest groups may already leave fewer people vulnerable than no shuffle."
+    "the smallest groups need not give the result of no shuffle."
 )
 _OWN_RADIUS: Final = "The paper does not give the attacker's radius r*. This study uses 1 year of age."
 _OWN_SIZES: Final = "The paper's groups are by years of age, and it does not give r*. This study uses 1 year."
@@ -230,7 +228,9 @@ def spans(
                 spans,
                 f"The {'share' if what == 'rho' else what} goes from {getattr(scores[first.label], what)} at r = "
                 f"{first.x:g} ({_percent(ways[0])} of the way from no shuffle, {start:.3f}, to the uniform shuffle, "
-                f"{end:.3f}) to {getattr(scores[last.label], what)} at r = {last.x:g} ({_percent(ways[-1])}).",
+                f"{end:.3f}) to {getattr(scores[last.label], what)} at r = {last.x:g} ({_percent(ways[-1])})."
+                + " The smallest groups already shuffle nearly uniformly."
+                * (ways[0] >= 0.9),
                 quote=_SPANNED[what],
                 data=data,
                 stand_in=stand_in,
@@ -261,7 +261,7 @@ def _reduces(case: Case, steps: Sequence[ShuffleStep], scores: Mapping[str, Scor
             "section 5.1, Figure 8c",
             "Groups within 1 year reduce the share of vulnerable people by a factor of 1.7, the learner's error as "
             "before.",
-            same and factor >= _AT_LEAST,
+            same and factor >= 1.6,  # rounded up, 1.7
             f"The factor is {factor:.2f}{', so the share rises' * (factor < 1)}. The learner's error is {within.error}"
             f"{', but' if not same else ','} {local.error} without a shuffle. With the best order and the exact "
             f"sensitivity the factor is {other:.2f}, the error {exact.error}.",

@@ -21,7 +21,7 @@ from hushuffle_papers.base import Request, chart, claim, study, target
 from hushuffle_papers.diagram import LabelRelation, drawn
 
 PRINTED: Final = (5, 2, 3, 8, 4, 1, 6, 7)
-"""The printed reference order: person by rank."""
+"""The reference order, person by rank: group 5 as listed, then 1 and 6 as in the release, and 7 as stated."""
 
 DRAWN: Final = (3, 2, 5, 4, 8, 1, 7, 6)
 """The permutation that the example draws."""
@@ -58,7 +58,8 @@ def example(_request: Request) -> Report:
             None if is_breadth_first(PRINTED) else False,
             "It is such an order for the groups of this study: everybody comes in the turn of their first neighbour.",
             quote="is then constructed by following a BFS traversal",
-            reason="The text gives three of the eight groups. The others are chosen so that the printed order fits.",
+            reason="Our copy lacks the figure: the order is that of the example's release. The text gives three of the "
+            "eight groups; the others are chosen so that this order fits.",
         ),
         claim(
             "Appendix A.10",
@@ -88,6 +89,8 @@ def example(_request: Request) -> Report:
             "for that rank.",
             quote="Then, the released … is given as … [y1y2y5y8y3y7y6y4]",
             printed=_reports(RELEASED),
+            reason="Our copy lacks the order of reference: ranks 1 to 5 are group 5 as listed, the text gives rank 8, "
+            "and this release places persons 1 and 6.",
         ),
         f"Another order does better: {_people(best + 1)} has a sensitivity of {least}, and theta = alpha/{least} "
         "at the same alpha.",

@@ -29,8 +29,8 @@ class Claim:
     the study whose claim this claim repeats, on other data or in a variant; it may be the same study.
 
     The verdicts `confirmed` and `contradicted` need the paper's own data, a proof or an exact computation. On other
-    data the verdict is `holds on other data` or `differs on other data`. A claim that neither the data nor the paper's
-    text decide is `not testable`.
+    data, or in settings that the paper does not give, a claim `holds on other data` or `differs on other data`. A claim
+    that neither the data nor the paper's text decide is `not testable`.
 
     Raises:
         InvalidInputError: the verdict is unknown, or "differs on other data" or "not testable" has no reason.

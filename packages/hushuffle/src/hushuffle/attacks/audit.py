@@ -249,23 +249,17 @@ def _scores(protocol: Protocol, held: Integers, pair: Integers, releases: int, r
         return np.array([_counted(protocol, reports, held, pair) for reports in each])
     if not drawn_at_once(protocol):
         each = (protocol.collect(held, rng=rng).reports for _ in range(releases))
-        return np.array([_added_up(_told(protocol, reports, held, pair)) for reports in each])
+        return np.array([log_ratio(*_totals(protocol, reports, 1, held, pair)[:, 0]) for reports in each])
     mechanism, dummies = protocol.randomizer, protocol.shuffler.dummies
     scores, at_once = np.empty(releases), max(1, _TOGETHER // (protocol.n + dummies))
     for start in range(0, releases, at_once):
         size = min(at_once, releases - start)
         sent = mechanism.randomize(np.tile(held, size), rng=rng)
-        weights = _told(protocol, sent, held, pair).reshape(2, size, -1)
+        totals = _totals(protocol, sent, size, held, pair)
         if dummies:
-            added = mechanism.dummies(size * dummies, rng=rng)
-            weights = np.concatenate([weights, _told(protocol, added, held, pair).reshape(2, size, -1)], axis=2)
-        scores[start : start + size] = _added_up(weights)
+            totals += _totals(protocol, mechanism.dummies(size * dummies, rng=rng), size, held, pair)
+        scores[start : start + size] = log_ratio(*totals)
     return scores
-
-
-def _added_up(weights: Floats) -> Floats:
-    """Sum over messages (last axis) in order of size, so that rounding does not depend on the unshuffled order."""
-    return np.asarray(log_ratio(*np.sort(weights, axis=-1).sum(axis=-1)))
 
 
 def _counted(protocol: Protocol, reports: Integers, held: Integers, pair: Integers) -> float:
@@ -277,17 +271,24 @@ def _counted(protocol: Protocol, reports: Integers, held: Integers, pair: Intege
     return float(log_ratio(*(speaks.sum(axis=1) - holders).astype(np.float64)))
 
 
-def _told(protocol: Protocol, reports: Integers, held: Integers, pair: Integers) -> Floats:
-    """Return the likelihood of each message under both values, relative to other people and dummies, shape (2, m)."""
-    if reports.ndim > 1 or reports.size == 0 or reports.max() > reports.size:
-        return _weights(protocol, reports, held, pair)
-    seen = np.flatnonzero(np.bincount(reports))  # few different reports: each is looked at once
-    table = np.zeros((2, int(seen[-1]) + 1))
-    table[:, seen] = _weights(protocol, seen, held, pair)
-    return table[:, reports]
+def _totals(protocol: Protocol, reports: Integers, releases: int, held: Integers, pair: Integers) -> Floats:
+    """Return the sums of `_weights` over the messages of each release, shape (2, releases).
+
+    Rounding does not depend on the unshuffled order: different reports are counted, or weights are sorted.
+    """
+    if reports.ndim > 1 or reports.size == 0 or releases * int(reports.max()) >= reports.size:
+        weights = _weights(protocol, reports, held, pair).reshape(2, releases, -1)
+        return np.asarray(np.sort(weights, axis=-1).sum(axis=-1))
+    codes = int(reports.max()) + 1
+    places = reports.reshape(releases, -1) + codes * np.arange(releases)[:, None]
+    counts = np.bincount(places.ravel(), minlength=releases * codes).reshape(releases, codes)
+    seen = np.flatnonzero(counts.any(axis=0))
+    counts, weights = counts[:, seen], _weights(protocol, seen, held, pair)[:, None]
+    return np.asarray(np.multiply(counts, weights, out=np.zeros((2, *counts.shape)), where=counts > 0).sum(axis=-1))
 
 
 def _weights(protocol: Protocol, reports: Integers, held: Integers, pair: Integers) -> Floats:
+    """Return the likelihood of each message under both values, relative to other people and dummies, shape (2, m)."""
     mechanism = protocol.randomizer
     values, counts = np.unique(held[:-1], return_counts=True)
     likely = mechanism.likelihoods(reports, np.concatenate([pair, values]))

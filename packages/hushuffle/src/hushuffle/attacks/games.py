@@ -140,16 +140,29 @@ def evidence(protocol: Protocol, reports: Integers, pair: tuple[int, int], other
     This is the release's likelihood, up to a factor, if all others have one value and there are no dummies.
     """
     held = np.flatnonzero(np.asarray(others))
+    reports, times = tallied(reports)
     likely = protocol.randomizer.likelihoods(reports, np.concatenate([np.asarray(pair), held]))
     shares = np.asarray(others, dtype=np.float64)[held]
     crowd = shares @ likely[2:] / shares.sum() if held.size else likely[:2].mean(axis=0)
-    return fit(likely[:2], crowd)
+    return fit(likely[:2], crowd, times)
 
 
-def fit(likely: Floats, crowd: Floats) -> Floats:
-    """Return, for each row of `likely`, the sum over messages of its likelihood divided by that of other people."""
+def tallied(reports: Integers) -> tuple[Integers, Integers]:
+    """Return the different reports with their numbers, or all reports with ones if they are not small numbers."""
+    if reports.ndim > 1 or reports.size == 0 or reports.max() > reports.size:
+        return reports, np.ones(len(reports), dtype=np.int64)
+    counts = np.bincount(reports)
+    seen = np.flatnonzero(counts)
+    return seen, counts[seen]
+
+
+def fit(likely: Floats, crowd: Floats, times: Integers | int = 1) -> Floats:
+    """Return, for each row of `likely`, the sum over messages of its likelihood divided by that of other people.
+
+    The message of column i occurs `times[i]` times (a number: each occurs so often).
+    """
     weights = np.divide(likely, crowd, out=np.full_like(likely, np.inf), where=crowd > 0)
-    total: Floats = np.where(likely > 0, weights, 0.0).sum(axis=1)
+    total: Floats = (np.where(likely > 0, weights, 0.0) * times).sum(axis=1)
     return total
 
 
@@ -169,8 +182,9 @@ def _guess(protocol: Protocol, terms: Terms, *, knows_others: bool) -> Game:
         if knows_others:
             held[1:] = others
         transcript = protocol.collect(held, rng=rng)
-        likely = mechanism.likelihoods(transcript.reports, values)
-        scores = fit(likely, likely[0] if knows_others else likely.mean(axis=0))
+        reports, times = tallied(transcript.reports)
+        likely = mechanism.likelihoods(reports, values)
+        scores = fit(likely, likely[0] if knows_others else likely.mean(axis=0), times)
         best = np.flatnonzero(scores >= scores.max() * (1 - 1e-12))  # ties are broken at random
         hits += int(best[int(rng.integers(best.size, size=1)[0])]) == held[0]
     attacker = "knows all other values" if knows_others else "knows no value"

@@ -16,8 +16,8 @@ POPULATION = 'population = { data = "people.csv", column = "x", categories = ["n
 COUNTED = "population = { n = 100, k = 4 }\n"
 RANDOMIZER = 'randomizer = { kind = "randomized-response", epsilon = 2 }\n'
 POPULATIONS = (
-    "must be a table with data, column and categories, with n and k or categories, "
-    "or of a reach study with publishers or audiences"
+    "must be a table: of data, column and categories; of n and one of k and categories; "
+    "or, in a reach study, of publishers or audiences"
 )
 _QUOTED = [f'"{kind}"' for kind in sorted(RANDOMIZERS)]
 KINDS = f"{', '.join(_QUOTED[:-1])} or {_QUOTED[-1]}"

@@ -61,7 +61,7 @@ def keys(names: Annotated[list[str], Parameter(negative=())], /, *, out: Path, s
     Args:
         names: names of the services.
         out: folder to write into; keys in it are never overwritten.
-        steps: number of steps of an issuer; every step of every task has its own keys.
+        steps: only for the issuer of tickets: number of steps of the task; each step gets a key of its own.
     """
     from hushuffle_network.settings import ServiceKeys, role_named  # noqa: PLC0415 - only when needed
 

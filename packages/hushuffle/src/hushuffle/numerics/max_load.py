@@ -58,13 +58,13 @@ def expected_max_load(n: int, k: int, *, tolerance: float = TOLERANCE) -> float:
     Args:
         n: balls (people), >= 1.
         k: cells (values), >= 1.
-        tolerance: allowed relative error in addition to rounding, by omitted nodes. For 4 <= k <= 10 and n > 10**6,
-            the computation with 1e-9 is some 20 times faster than with the default.
+        tolerance: allowed relative error of the numerical integration, in addition to rounding. For 4 <= k <= 10 and
+            n > 10**6, the computation with 1e-9 is some 20 times faster than with the default.
 
     Raises:
         InvalidInputError: an argument out of range.
         NumericalError: the work exceeds `WORK_LIMIT`, or the window of counts `WINDOW_LIMIT`:
-            k = 4 and n > 10**10, k < 10 and n > 10**11, k = 3 and n > 10**13.
+            n > 10**13 for k = 3, n > 10**10 for k = 4, n > 10**11 for 5 <= k < 10.
 
     Source: docs/theory/sums.md, Theorem 6; Jurado et al. 2023, equations 11, 13 and 22 to 24.
 

@@ -360,8 +360,8 @@ AnyPopulation = Annotated[
         _kind,
         custom_error_type="rule",
         custom_error_message=(
-            "must be a table with data, column and categories, with n and k or categories, "
-            "or of a reach study with publishers or audiences"
+            "must be a table: of data, column and categories; of n and one of k and categories; "
+            "or, in a reach study, of publishers or audiences"
         ),
     ),
 ]

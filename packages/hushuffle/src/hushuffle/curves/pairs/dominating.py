@@ -87,13 +87,13 @@ class TabulatedCurve:
         """Return an approximation of `of`, interpolated between a few points; its deltas are no bounds."""
         near = law.near(negligible, often=True)
         fine = max(1.0, np.floor(_SPARSE * FINE * typical_loss(law) / step))
-        few = cls._read(near, near.likely, step=step, negligible=negligible, fine=fine, growth=_SPARSE * _GROWTH)
-        middle = few.index.size // 2
-        at, depth = step * few.index[middle], -np.log(np.maximum(few.deltas, negligible * 1e-3))
+        sparse = cls._read(near, near.likely, step=step, negligible=negligible, fine=fine, growth=_SPARSE * _GROWTH)
+        middle = sparse.index.size // 2
+        at, depth = step * sparse.index[middle], -np.log(np.maximum(sparse.deltas, negligible * 1e-3))
         # Lower bounds approximate the upper bounds up to a factor, which is read at one point.
         depth -= min(math.log(max(near.upper(at), 1e-300)) + depth[middle], depth.min()) if at < law.pure else 0.0
-        index = np.arange(few.index[-1] + 1)
-        deltas = np.exp(-np.square(np.interp(index, few.index, np.sqrt(depth))))
+        index = np.arange(sparse.index[-1] + 1)
+        deltas = np.exp(-np.square(np.interp(index, sparse.index, np.sqrt(depth))))
         return cls(step=step, index=index, deltas=np.minimum(deltas, 1.0))
 
     @classmethod

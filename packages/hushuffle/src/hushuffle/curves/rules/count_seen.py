@@ -149,8 +149,8 @@ class DummyMixture(PrivacyCurve):
 
     def few(self, epsilon: float) -> DummyMixture:
         """A faster curve for searches, over the worst datasets at the median number near `epsilon`; not a bound."""
-        few = self._typical.contenders(epsilon)
-        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].only(few)))
+        worst = self._typical.contenders(epsilon)
+        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].only(worst)))
 
     def likely(self, epsilon: float) -> float:
         return float(self.law.probabilities @ [*self.profile(epsilon).values()])
@@ -158,9 +158,9 @@ class DummyMixture(PrivacyCurve):
     def profile(self, epsilon: float) -> dict[int, float]:
         """Approximate delta for each number of dummies; its logarithm is nearly linear between a few numbers."""
         numbers = self.law.numbers
-        few = sorted({*numbers[[0, -1]].tolist(), *self.law.quantiles(_ANCHORS)}) if len(numbers) > FEW else numbers
-        logs = [math.log(max(self.curves[int(number)].likely(epsilon), _TINY)) for number in few]
-        return dict(zip(numbers.tolist(), np.exp(np.interp(numbers, few, logs)).tolist(), strict=True))
+        anchors = sorted({*numbers[[0, -1]].tolist(), *self.law.quantiles(_ANCHORS)}) if len(numbers) > FEW else numbers
+        logs = [math.log(max(self.curves[int(number)].likely(epsilon), _TINY)) for number in anchors]
+        return dict(zip(numbers.tolist(), np.exp(np.interp(numbers, anchors, logs)).tolist(), strict=True))
 
     def contenders(self, epsilon: float) -> PrivacyCurve:
         new = self.few(epsilon)

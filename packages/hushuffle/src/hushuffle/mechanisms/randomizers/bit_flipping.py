@@ -28,8 +28,9 @@ _BLOCK = 1 << 13  # words of packed bits per step: the working arrays stay in th
 class BitFlipping(Mechanism):
     """Flip each of the `width` bits of a value with probability p.
 
-    Values and reports are integers 0..2**width - 1, one bit for each filter ("bit patterns"). p is rounded up
-    to a multiple of 2**-64, so the implemented mechanism is never less private than asked for.
+    Values and reports are integers 0..2**width - 1: bit j answers the person's yes-or-no question j, or is the bit of
+    Bloom filter j in a column of filters. p is rounded up to a multiple of 2**-64, so the implemented mechanism is
+    never less private than asked for.
     epsilon_0 = width ln((1-p)/p) of the implemented p. The blanket is uniform, gamma = (2p)**width.
 
     Args:

@@ -92,11 +92,10 @@ def calibrate(
 
     The value is the largest local epsilon, the smallest n, the smallest number of dummies or of additional messages, or
     the largest number of rounds. Everything else is as in `protocol`. The certified upper bound at the returned value
-    was computed and meets the target. The value is optimal up to 0.01 % and the width of the brackets, if the
-    divergence grows with the local epsilon (a smaller one is a post-processing) and falls with n (one more report can
-    be given to the adversary). This is proven for k-ary randomized response and a uniform shuffle, otherwise assumed;
-    `monotone` is False if the search contradicts it. Give exactly one target: `epsilon`, `advantage`, `tpr_at_fpr` or
-    `gdp_mu`.
+    was computed and meets the target. The value is optimal up to 0.01 % and the width of the brackets if the
+    divergence grows with the local epsilon and falls with n. This is proven for k-ary randomized response and a
+    uniform shuffle, otherwise assumed; `monotone` is False if the search contradicts it. Give exactly one target:
+    `epsilon`, `advantage`, `tpr_at_fpr` or `gdp_mu`.
 
     Args:
         protocol: the collection; its own value of the parameter is where the search starts.
@@ -111,11 +110,11 @@ def calibrate(
         progress: called with the value that is tried and the approximate completed fraction of the search, 0 to 1.
         advantage: the target for the advantage of membership inference (true minus false positives), in (0, 1).
         tpr_at_fpr: the target for the true-positive rate of membership inference, and its false-positive rate.
-        gdp_mu: the target for mu of Gaussian differential privacy, > 0, where delta is at least 1e-9.
+        gdp_mu: the target for mu of Gaussian differential privacy, > 0; it holds up to an error of delta = 1e-9.
 
     Raises:
         InvalidInputError: an argument out of range, not exactly one target, a target that no value of the parameter
-            meets, or with "messages" a delta below the error of drawing their number in units of 2**-64.
+            meets, or with "messages" a delta below the error with which their number is drawn (2**-64 units).
         UnsupportedProtocolError: the randomizer has no epsilon to choose, the shuffler takes no dummies, or the
             central epsilon is not available.
 

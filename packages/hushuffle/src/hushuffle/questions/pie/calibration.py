@@ -333,7 +333,9 @@ def best_hashing_for_error(
 ) -> LocalHashing:
     """Return the local hashing of least variance with at least this Bayes error, for one report and a uniform prior.
 
-    Theorem 4.8 fixes theta. Here the exact error is fixed: j theta + 1 - theta <= n (1 - error) for j = min(n, k, g).
+    The error is exact; theta is chosen for it: j theta + 1 - theta <= n (1 - error), j = min(n, k, g). Here theta is
+    the difference between the probabilities of the true bucket and of each other bucket; `best_hashing_for_theta`
+    fixes it instead.
     Fewer buckets than people allow a larger theta. If g <= n (1 - error), no noise is necessary, since g buckets
     distinguish at most g people. A hash without noise is best for frequent values; many buckets are best for rare
     values (see `frequency`). Without noise the bucket is visible (epsilon_0 = math.inf): only which of its about k/g

@@ -171,6 +171,10 @@ class FiniteDivergence(ReportCurve):
         return max(self.others.unmatched(law, self.dummies) for law in self.laws)
 
     def upper(self, epsilon: float) -> float:
+        return self._at_most(epsilon, math.inf)
+
+    def _at_most(self, epsilon: float, stop: float) -> float:
+        """Return `upper`; slices end where they exceed `stop`, so a result above `stop` may be no bound."""
         if epsilon >= self.pure:
             return 0.0
         if not self.pool.usable():
@@ -178,7 +182,7 @@ class FiniteDivergence(ReportCurve):
         places = self._likeliest(self._estimated(epsilon)) if len(self.places) > 1 else self.places
         value = math.inf
         if self.sliced and self.level is not None:
-            value = slices.upper(self.pool, places, epsilon, self.level)
+            value = slices.upper(self.pool, places, epsilon, self.level, stop=stop)
             if value <= self.level or self.trials:
                 return value
         value = min(value, self.pool.upper(places, epsilon, self.level))
@@ -206,7 +210,7 @@ class FiniteDivergence(ReportCurve):
     def holds(self, epsilon: float, delta: float) -> bool:
         pooled = self.pool.usable() and not self.sliced and len(self.places) == 1
         enough = pooled and self.pool.upper(self.places, epsilon, self.level) <= delta
-        return enough or super().holds(epsilon, delta)
+        return enough or self._at_most(epsilon, delta) <= delta
 
     def seen_at(self, epsilon: float, delta: float) -> Witness | None:
         likely = (trial for trial in self._likely(epsilon) if self._lower_at(trial, epsilon, _FINE) > delta)

@@ -106,10 +106,11 @@ class Slices:
         return value
 
 
-def upper(pool: Pooled, places: Places, epsilon: float, level: float) -> float:
+def upper(pool: Pooled, places: Places, epsilon: float, level: float, *, stop: float = math.inf) -> float:
     """Return an upper bound on delta for the target's pairs of values `places`, likely worst pairs first.
 
-    `level` is the approximate delta for which slices are chosen. The result is infinite if there are too many pairs.
+    `level` is the approximate delta for which slices are chosen. The result is infinite if there are too many pairs, or
+    if one pair has a bound above `stop`.
     """
     law = pool.laws[0]
     if law.rows.size * len(places) > _CELLS or (len(pool.sizes) > 1 and len(law.rows) > _ROWS):
@@ -124,6 +125,8 @@ def upper(pool: Pooled, places: Places, epsilon: float, level: float) -> float:
     value, tilts = _close(pool, worst, epsilon, slices, alone[worst])
     step = max(1, _TOGETHER // law.rows.size)
     for start in range(1, len(ordered), step):
+        if value > stop:
+            return math.inf
         part = ordered[start : start + step]
         for place, coarse in zip(part, _coarse(pool, part, epsilon, slices, tilts), strict=True):
             if not coarse or slices.total(coarse, alone[place]) > value:

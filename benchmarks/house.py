@@ -173,8 +173,8 @@ _FLAGS = {
 """Members of a shuffler with a default: what others ask to find out which one it is."""
 
 _KINDS = {
-    *("is_sum", "SumSpecification", "ReachPopulation", "several", "has_messages_to_choose", "sends_more"),
-    *("adds_dummies", "arrangement", "memoised"),
+    *("is_sum", "SumSpecification", "ReachPopulation", "MixedSpecification", "Collection", "sends_more", "memoised"),
+    *("has_messages_to_choose", "adds_dummies"),
 }
 _JOBS = {"assessment", "attacks", "cli", "collection", "queries", "report", "specification"}
 
@@ -184,12 +184,52 @@ def _reads(tree: ast.Module, names: set[str]) -> int:
     return sum(isinstance(node, ast.Attribute) and node.attr in names for node in ast.walk(tree))
 
 
-def _mentions(tree: ast.Module, names: set[str]) -> int:
-    """Return how often one of these names is read, as a variable or as an attribute."""
-    variables = sum(
-        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names for node in ast.walk(tree)
-    )
-    return variables + _reads(tree, names)
+def _conditions(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the conditions: what is tested, filtered, compared or combined, and the classes of class tests."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.If() | ast.IfExp() | ast.While() | ast.Assert():
+                yield node.test
+            case ast.comprehension():
+                yield from node.ifs
+            case ast.BoolOp():
+                yield from node.values
+            case ast.UnaryOp(op=ast.Not()):
+                yield node.operand
+            case ast.Compare() | ast.Call(func=ast.Name(id="isinstance")):
+                yield node
+            case ast.MatchClass():
+                yield node.cls
+
+
+def _kinds_asked(tree: ast.Module) -> int:
+    """Return how often a condition depends on the kind of a deployment.
+
+    Counted are mentions of `_KINDS` in conditions, of `several` as a member or as a variable that holds this member,
+    of `arrangement` in a comparison with None, and tests whether a mapping of columns has the key "". Annotations,
+    arguments and other reads are no questions. A mention in nested conditions counts once.
+    """
+    kinds, places = set(_KINDS), set[tuple[int, int]]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and any(
+            isinstance(at, ast.Attribute) and at.attr == "several" for at in ast.walk(node.value)
+        ):
+            kinds |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    for node in (inner for condition in _conditions(tree) for inner in ast.walk(condition)):
+        match node:
+            case ast.Attribute(attr=name) | ast.Name(id=name):
+                asked = name in kinds or (name == "several" and isinstance(node, ast.Attribute))
+            case ast.Compare(left=ast.Constant(value=""), ops=[ast.In() | ast.NotIn()]):
+                asked = True
+            case ast.Compare(
+                left=ast.Attribute(attr="arrangement") | ast.Name(id="arrangement"), ops=[ast.Is() | ast.IsNot()]
+            ):
+                asked = True
+            case _:
+                asked = False
+        if asked:
+            places.add((node.lineno, node.col_offset))
+    return len(places)
 
 
 def _helpers_used_once(tree: ast.Module) -> list[int]:
@@ -238,7 +278,7 @@ def measure(root: Path) -> dict[str, object]:
         "files with such tests": sum(map(bool, tests.values())),
         "flags of shufflers read outside their room": sum(_reads(tree, _FLAGS) for tree in outside.values()),
         "questions which kind of deployment it is": sum(
-            _mentions(tree, _KINDS) for path, tree in trees.items() if rooms[path] in _JOBS
+            _kinds_asked(tree) for path, tree in trees.items() if rooms[path] in _JOBS
         ),
         "class names with several meanings": sum(count > 1 for count in classes.values()),
         "private helpers used once": len(once),

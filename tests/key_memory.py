@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hushuffle.collection.request import KeyRounds, Keys
+from hushuffle.collection.kept import KeyRounds
+from hushuffle.collection.request import Keys
 from hushuffle.model import Bound
 
 

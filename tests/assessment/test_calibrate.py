@@ -7,11 +7,11 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.assessment.calibrate import _least, _people, calibrate
-from hushuffle.assessment.exposure import ONCE
 from hushuffle.assessment.targets import Choice
 from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import SpecificationError
 from hushuffle.specification import load, parse
+from hushuffle.specification.exposure import ONCE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -9,10 +9,10 @@ import pytest
 import hushuffle as hs
 from assessment.test_targets import made, spec
 from hushuffle.assessment.assess import assess
-from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.scenarios import scenarios
 from hushuffle.model import Report, Statement, number
 from hushuffle.specification import parse
+from hushuffle.specification.exposure import Exposure
 from plain_protocols import Opaque
 
 STATEMENT = """

@@ -12,11 +12,11 @@ import pytest
 import hushuffle as hs
 from hushuffle import report
 from hushuffle.assessment import assess as workflow
-from hushuffle.assessment import exposure, findings
+from hushuffle.assessment import findings
 from hushuffle.curves.search import solve
 from hushuffle.errors import InvalidInputError, NumericalError, Problem, UnsupportedProtocolError
 from hushuffle.model import Report
-from hushuffle.specification import parse
+from hushuffle.specification import exposure, parse
 from plain_protocols import Opaque
 from report.outline import outline
 

@@ -16,9 +16,9 @@ from hushuffle.cli.console import Exit
 from hushuffle.collection import ledger as ledgers
 from hushuffle.collection.batches import collect_batch
 from hushuffle.collection.collect import Collected, collect
-from hushuffle.collection.engines.kernel import Kernel
+from hushuffle.collection.engines.kernel import MemoizedKernel
 from hushuffle.collection.ledger import Candidate, begin, opened
-from hushuffle.collection.record_tags import Tags, TagSorter
+from hushuffle.collection.record_tags import MemoizedTags, TagSorter
 from hushuffle.collection.request import Keys, Request
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.specification import Collection, Specification, parse
@@ -100,7 +100,7 @@ def test_what_a_key_keeps_never_changes(folder: Path) -> None:
 
 def test_each_value_of_a_person_has_a_report_of_its_own_and_comes_back_with_it() -> None:
     randomizer, records = hs.RandomizedResponse(k=3, epsilon=1.0), np.arange(20_000, dtype=np.uint64)
-    kernel = Kernel(randomizer=randomizer, key=bytes(32), memoised=True)
+    kernel = MemoizedKernel(randomizer=randomizer, key=bytes(32))
     first, second, again = (kernel.reports(np.full(20_000, value), records=records) for value in (0, 1, 0))
     assert bool(np.all(first == again))
     # Independent: they agree as often as two reports with coins of their own, here to four standard deviations.
@@ -307,7 +307,7 @@ def test_who_stays_is_counted_as_sets_would(tmp_path: Path, monkeypatch: pytest.
     for number in range(4):
         people = rng.choice(60, size=40, replace=False).astype(np.uint64)
         waves.append({int(person): int(rng.integers(0, 2) if rng.random() < 0.2 else person % 2) for person in people})
-        tags = Tags(key=key, round_number=number, mechanism="m", memoised=True)
+        tags = MemoizedTags(key=key, round_number=number, mechanism="m")
         (tmp_path / f"{number}").mkdir()
         sorter = TagSorter(tmp_path / f"{number}", scope=tags.scope, deployment=tags.deployment)
         sorter.add(tags.of(people, np.array(list(waves[-1].values()))))

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import hushuffle as hs
+from hushuffle.collection.kept import KeyRounds
 from hushuffle.collection.ledger import LedgerBatch
-from hushuffle.collection.request import KeyRounds, rounds_of
+from hushuffle.collection.request import rounds_of
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.model import Bound

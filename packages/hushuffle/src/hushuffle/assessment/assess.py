@@ -10,7 +10,6 @@ from typing import Any
 from hushuffle.assessment import charts as curves
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.chapters import NO_FIGURE, Chapter, Collected, Draft, sent, unrun
-from hushuffle.assessment.exposure import Column, Exposure
 from hushuffle.assessment.memoised import change, kept_or_fresh
 from hushuffle.assessment.messages import message_tables, messages_of
 from hushuffle.assessment.minimum_batch import SmallestBatch, of_protocol, unreached, wanted_epsilon
@@ -21,6 +20,7 @@ from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Progress, Report
 from hushuffle.specification import Specification, build_adversaries
+from hushuffle.specification.exposure import Column, Exposure
 from hushuffle.specification.order_setup import arranged
 
 # A verb loads only what it needs: a method imports the module that answers it.
@@ -89,8 +89,7 @@ class OneColumn(Collected):
     def _learned(self, draft: Draft) -> None:
         adversaries = build_adversaries(self.whole)
         self._protected(draft, guessers=adversaries.guessers, linking=adversaries.linker)
-        if self.exposure.memoised:
-            draft.findings += change(draft.questions, self.protocol)
+        draft.findings += change(draft.questions, self.protocol, self.exposure)
 
     def _protected(self, draft: Draft, *, guessers: Sequence[Guesser] = (), linking: bool = False) -> None:
         delta, exposure = self.column.delta, self.exposure
@@ -112,8 +111,7 @@ class OneColumn(Collected):
 
     def _messages(self, draft: Draft) -> None:
         protocol, delta = self.protocol, self.column.delta
-        if self.exposure.memoised:
-            draft.tables.append(kept_or_fresh(draft.questions, protocol, delta=delta, exposure=self.exposure))
+        draft.tables += kept_or_fresh(draft.questions, protocol, delta=delta, exposure=self.exposure)
         draft.tables += message_tables(protocol, delta=delta)
         parts = [(messages_of(protocol), protocol.randomizer.layout.bits)]
         draft.facts |= sent(parts, times=self.exposure.reports * self.exposure.rounds)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hushuffle.assessment import findings
-from hushuffle.assessment.exposure import Column, Exposure
 from hushuffle.assessment.targets import GUESSES, Choice, Point
 from hushuffle.assessment.targets import targets as held_targets
 from hushuffle.assessment.trials import LEAST, error_of, error_with, least_accurate
@@ -22,6 +21,7 @@ from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, exces
 from hushuffle.questions.dp.calibration import calibrate as solve
 from hushuffle.specification import Specification, build_adversaries
 from hushuffle.specification._base import unfit
+from hushuffle.specification.exposure import Column, Exposure
 from hushuffle.specification.warnings import deployment_warnings
 
 _FINE: Final = 1e-7

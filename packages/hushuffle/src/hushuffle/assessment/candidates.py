@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.targets import Point, Proposal
 from hushuffle.errors import InvalidInputError, NumericalError, SpecificationError
 from hushuffle.model import Bound, Population, Table, Target, number
+from hushuffle.specification.exposure import Exposure
 
 _DIGITS: Final = 4
 UNIFORM: Final[Mapping[str, Any]] = {"kind": "uniform"}

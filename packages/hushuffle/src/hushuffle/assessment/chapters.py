@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import Questions, central_bound
 from hushuffle.assessment.minimum_batch import SmallestBatch
 from hushuffle.assessment.scenarios import scenarios
@@ -21,6 +20,7 @@ from hushuffle.model.pictures import Chart, PointMap
 from hushuffle.model.report import software
 from hushuffle.model.statement import Scenario, Statement, Target
 from hushuffle.specification import Collection, Specification
+from hushuffle.specification.exposure import Exposure
 from hushuffle.specification.mixed import MixedSpecification
 from hushuffle.specification.sums import SumSpecification
 
@@ -250,7 +250,7 @@ class Collected(Deployment):
             "mechanism": mechanism(whole),
             "shuffler": whole.shuffler.kind,
             "delta": f"{whole.targets.delta:g}",
-            **rounds(self.exposure),
+            **self.exposure.facts,
             **draft.facts,
         }
 
@@ -260,14 +260,6 @@ def mechanism(specification: Specification) -> str:
     given = specification.randomizer.model_dump(exclude_none=True)
     words = [word for key, word in given.items() if isinstance(word, str) and key not in ("kind", "file")]
     return " ".join([specification.randomizer.kind, *words])
-
-
-def rounds(exposure: Exposure) -> dict[str, Cell]:
-    """Return the number of rounds, and whether the reports of several rounds are fresh."""
-    if exposure.rounds == 1:
-        return {"rounds": "1", "reports": "one round"}
-    reports = f"memoized, value {exposure.stays}" if exposure.memoised else "fresh in every round"
-    return {"rounds": f"{exposure.rounds:,}", "reports": reports}
 
 
 def sent(parts: Sequence[tuple[float, float]], *, times: int) -> dict[str, Cell]:

@@ -9,7 +9,6 @@ from functools import cache, partial
 
 import numpy as np
 
-from hushuffle.assessment.exposure import ONCE, Exposure
 from hushuffle.assessment.findings import Questions, hides_senders
 from hushuffle.assessment.messages import message_charts, sends_more
 from hushuffle.estimation import predicted_standard_error
@@ -21,6 +20,7 @@ from hushuffle.model import Bound, Chart, Series
 from hushuffle.model.bound import percent
 from hushuffle.questions import qif
 from hushuffle.questions.dp.calibration import with_local_epsilon
+from hushuffle.specification.exposure import ONCE, Exposure
 
 _LARGEST = 10**9
 _MOST_GUESSED = 10**6

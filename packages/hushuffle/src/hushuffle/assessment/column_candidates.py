@@ -12,7 +12,6 @@ import tomli_w
 from hushuffle.assessment import findings
 from hushuffle.assessment.candidates import UNIFORM, Candidate, Miss, Search, Wishes, fit, rounded
 from hushuffle.assessment.columns import all_central, all_excess, guarantees
-from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.message_candidates import AnswerWishes
 from hushuffle.assessment.messages import dummies_of, messages_of
 from hushuffle.assessment.noise_candidates import ColumnSearch, NoiseSearch, mechanisms, simplest
@@ -23,6 +22,7 @@ from hushuffle.model import Bound, Population
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.specification import Collection
 from hushuffle.specification._base import table_in, tables_in
+from hushuffle.specification.exposure import Exposure
 from hushuffle.specification.reading import parse_collection
 
 _HAIR: Final = 1e-9

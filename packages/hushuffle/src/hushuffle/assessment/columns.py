@@ -13,7 +13,6 @@ from hushuffle._checks import unsupported
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.assess import OneColumn
 from hushuffle.assessment.chapters import NO_FIGURE, Chapter, Collected, Draft, mechanism, sent, unrun
-from hushuffle.assessment.exposure import Exposure, factor
 from hushuffle.assessment.findings import SHUFFLER
 from hushuffle.assessment.messages import messages_of
 from hushuffle.assessment.minimum_batch import SmallestBatch, device, released, unreached, wanted_epsilon
@@ -29,6 +28,7 @@ from hushuffle.questions.dp.certificate import of_rounds
 from hushuffle.report.formatting import attained
 from hushuffle.specification import Collection, Specification, build_adversaries
 from hushuffle.specification._base import unfit
+from hushuffle.specification.exposure import Exposure, factor
 from hushuffle.specification.warnings import ONE_RECORD, total_warnings
 
 _ALL: Final = "Anyone who sees the releases of all columns"

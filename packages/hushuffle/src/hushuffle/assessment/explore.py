@@ -17,7 +17,6 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.assessment.explore_grid import Deployments, adversaries, takes_long
 from hushuffle.assessment.explore_toml import parts
-from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.messages import sends_more
 from hushuffle.errors import InvalidInputError, NumericalError, SpecificationError, UnsupportedProtocolError
 from hushuffle.estimation import predicted_standard_error
@@ -31,6 +30,7 @@ from hushuffle.model.explorer import Axis, Device, Explorer
 from hushuffle.model.report import software
 from hushuffle.specification import People, ReachPopulation, Specification, build_protocol
 from hushuffle.specification._base import unfit
+from hushuffle.specification.exposure import Exposure
 from hushuffle.specification.reading import load_collection
 
 _MOST: Final = 10**12
@@ -155,7 +155,7 @@ def _axes(specification: Specification, people: People, own: Protocol) -> _Axes:
         k=_values(specification, people, own),
         epsilon=_noise(own),
         delta=_axis("delta", "Delta", (delta * times for times in _DELTAS if delta * times < 0.5), delta),
-        dummies=_messages(own) if sends_more(own) else _dummies(own, memoised=Exposure.of(specification).memoised),
+        dummies=_messages(own) if sends_more(own) else _dummies(own, Exposure.of(specification)),
     )
 
 
@@ -232,14 +232,13 @@ def _beyond(chosen: float) -> set[float]:
     return {value for value in above if value <= LARGEST_EPSILON} | below
 
 
-def _dummies(own: Protocol, *, memoised: bool) -> Axis:
-    title = "Dummies"
-    if memoised:
-        reason = "Memoized reports are analysed only with the number of dummies in the specification."
-        return Axis(key="dummies", title=title, stops=(float(own.shuffler.expected_dummies),), reason=reason)
-    random = own.shuffler.dummy_law is not None
-    if random or own.shuffler.reveals is not Reveals.MULTISET:
-        reason = "The shuffler draws the number of dummies at random." if random else "This shuffler adds no dummies."
+def _dummies(own: Protocol, exposure: Exposure) -> Axis:
+    title, reason = "Dummies", exposure.fixed_dummies
+    if own.shuffler.dummy_law is not None:
+        reason = reason or "The shuffler draws the number of dummies at random."
+    elif own.shuffler.reveals is not Reveals.MULTISET:
+        reason = reason or "This shuffler adds no dummies."
+    if reason:
         return Axis(key="dummies", title=title, stops=(float(own.shuffler.expected_dummies),), reason=reason)
     stops = {0, *(_rounded(own.n * share) for share in _DUMMIES)}
     return _axis("dummies", title, stops, own.shuffler.dummies)

@@ -8,7 +8,6 @@ from functools import lru_cache, partial
 from itertools import product
 from typing import Final
 
-from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import GUESSER, LINKER, RELEASE
 from hushuffle.assessment.messages import with_messages
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
@@ -20,8 +19,8 @@ from hushuffle.mechanisms.shufflers import Reveals, Scrambler, Shuffler, Uniform
 from hushuffle.model import Bound, Progress
 from hushuffle.model.explorer import Adversary, Axis, GridPoint
 from hushuffle.questions import dp, pie, qif
-from hushuffle.questions.dp.composition import curve_of
 from hushuffle.specification import Specification
+from hushuffle.specification.exposure import Exposure
 
 _TOLERANCE: Final = 0.004
 """Relative width of the brackets of epsilon."""
@@ -283,10 +282,7 @@ def _built(deployments: Deployments, place: _Place) -> Protocol:
 def _central(deployments: Deployments, ratios: dict[float, float], place: _Place) -> Iterator[Bound]:
     """Central epsilon at each delta; `ratios` has, by delta, that of the last place divided by its approximation."""
     protocol, exposure = _built(deployments, place), deployments.exposure
-    if exposure.memoised:
-        yield from (exposure.epsilon(protocol, delta=delta) for delta in place.deltas)
-        return
-    curve = curve_of([(exposure.once(protocol), exposure.rounds)])
+    curve = exposure.curve(protocol)
     if not deployments.searched(place.k) or protocol == deployments.own:
         yield from (curve.epsilon(delta) for delta in place.deltas)
         return

@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 import numpy as np
 
 from hushuffle._checks import unsupported
-from hushuffle.assessment.exposure import ONCE, Exposure, factor
 from hushuffle.curves.question import Question
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser
@@ -24,6 +23,7 @@ from hushuffle.model.bound import percent
 from hushuffle.questions import dp, pie, qif
 from hushuffle.questions.dp.certificate import of_question
 from hushuffle.questions.qif.guessing import guarantee_vulnerability
+from hushuffle.specification.exposure import ONCE, Exposure, factor
 
 RELEASE: Final = "Anyone who sees the release"
 ONE_RELEASE: Final = "Anyone who sees the release of one round"

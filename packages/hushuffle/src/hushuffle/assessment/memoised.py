@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from hushuffle.assessment.exposure import Exposure, Memoized
 from hushuffle.assessment.findings import Questions
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Table
 from hushuffle.model.bound import percent
-from hushuffle.questions import dp
+from hushuffle.specification.exposure import Exposure
 
 WATCHER: Final = "An adversary who compares the releases of two rounds"
 _TOPIC: Final = "Memoized reports against fresh reports"
 
 
-def kept_or_fresh(questions: Questions, protocol: Protocol, *, delta: float, exposure: Exposure) -> Table:
-    """Epsilon over all rounds with memoized and with fresh reports."""
+def kept_or_fresh(questions: Questions, protocol: Protocol, *, delta: float, exposure: Exposure) -> Iterator[Table]:
+    """Yield epsilon over all rounds with memoized and with fresh reports, if reports are memoized."""
 
     def ask(case: Exposure) -> Bound | None:
         return questions.ask("memoised", _TOPIC, lambda: case.epsilon(protocol, delta=delta))
 
-    return _table(protocol, delta=delta, exposure=exposure, ask=ask)
+    if cases := exposure.compared_with_fresh(protocol.randomizer.inputs):
+        yield _table(protocol, cases, delta=delta, ask=ask)
 
 
 def compared_reports(protocol: Protocol, *, delta: float, exposure: Exposure) -> tuple[Table, ...]:
@@ -37,21 +37,18 @@ def compared_reports(protocol: Protocol, *, delta: float, exposure: Exposure) ->
         except (InvalidInputError, NumericalError, UnsupportedProtocolError):
             return None
 
-    return (_table(protocol, delta=delta, exposure=exposure, ask=ask),)
+    return (_table(protocol, exposure.memoized(protocol.randomizer.inputs), delta=delta, ask=ask),)
 
 
-def _table(protocol: Protocol, *, delta: float, exposure: Exposure, ask: Callable[[Exposure], Bound | None]) -> Table:
-    k = protocol.randomizer.inputs
-    counts = sorted({0, 1, exposure.changes})
-    memoized = [
-        Memoized(reports=exposure.reports, rounds=exposure.rounds, changes=each, values=min(each + 1, k))
-        for each in counts
-    ]
-    cases: list[tuple[str, Exposure]] = [(f"memoized, value {case.stays}", case) for case in memoized]
-    cases.append(("fresh in every round, even if values change", Exposure(rounds=exposure.rounds)))
+def _table(
+    protocol: Protocol, memoized: Sequence[Exposure], *, delta: float, ask: Callable[[Exposure], Bound | None]
+) -> Table:
+    rounds = memoized[0].rounds
+    cases = [(f"memoized, value {case.stays}", case) for case in memoized]
+    cases.append(("fresh in every round, even if values change", Exposure(rounds=rounds)))
     return Table(
         key="memoised",
-        title=f"{exposure.rounds:,} rounds: memoized reports and fresh reports",
+        title=f"{rounds:,} rounds: memoized reports and fresh reports",
         caption=(
             f"Epsilon of one person in all rounds together; central epsilon is at delta = {delta:g}. Each round is "
             f"shuffled by itself. Memoized reports hide only among the {protocol.n:,} people who take part in all "
@@ -63,9 +60,9 @@ def _table(protocol: Protocol, *, delta: float, exposure: Exposure, ask: Callabl
     )
 
 
-def change(questions: Questions, protocol: Protocol) -> tuple[Finding, ...]:
-    """How likely an adversary detects that a value changed, from memoized reports."""
-    bound = questions.ask("change-shows", WATCHER, lambda: dp.change_shows(protocol))
+def change(questions: Questions, protocol: Protocol, exposure: Exposure) -> tuple[Finding, ...]:
+    """How likely an adversary detects that a value changed, from memoized reports; () for fresh reports."""
+    bound = questions.ask("change-shows", WATCHER, lambda: exposure.change_shows(protocol))
     if bound is None:
         return ()
     often = percent(bound.upper)

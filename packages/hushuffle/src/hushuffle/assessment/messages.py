@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from hushuffle.assessment.exposure import ONCE, Exposure
 from hushuffle.assessment.trials import worst_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Chart, Series, Table
 from hushuffle.questions.dp import epsilon
 from hushuffle.specification import Specification
 from hushuffle.specification._base import unfit
+from hushuffle.specification.exposure import ONCE, Exposure
 
 _TIMES: Final = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 

@@ -26,7 +26,6 @@ from hushuffle.assessment.candidates import (
     reasons,
     rounded,
 )
-from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.memoised import compared_reports
 from hushuffle.assessment.messages import dummies_of, messages_of
 from hushuffle.assessment.targets import GUESSES, Point
@@ -39,6 +38,7 @@ from hushuffle.model import Population, Table, Target, number
 from hushuffle.model.solver import Parameter, Requirement, log_excess, solve
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, excess
 from hushuffle.specification import Specification, parse
+from hushuffle.specification.exposure import Exposure
 from hushuffle.specification.kinds import RANDOMIZERS
 
 _FINE: Final = 1e-3

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Final
 import tomli_w
 
 from hushuffle.assessment.candidates import UNIFORM, Candidate, Miss, Search, fit, no_error
-from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.levels import LADDER, tried_levels
 from hushuffle.assessment.message_candidates import AnswerWishes
 from hushuffle.assessment.noise_candidates import REVEALING, ColumnSearch
@@ -26,6 +25,7 @@ from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import Bound, NumberGrid, Population, Target
 from hushuffle.specification import Specification
 from hushuffle.specification._base import table_in
+from hushuffle.specification.exposure import Exposure
 from hushuffle.specification.specification import Responsible
 from hushuffle.specification.sums import SumSpecification, parse_sum
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from hushuffle._checks import unsupported
-from hushuffle.assessment.exposure import ONCE, Exposure
 from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.estimation.poisoning import PoisoningGain, poisoning_gain, usual_fakes
@@ -15,6 +14,7 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Scenario, number
 from hushuffle.numerics.exact import sum_upwards
+from hushuffle.specification.exposure import ONCE, Exposure
 
 ROUNDS: Final = 5
 _PLANNED: Final = "as-planned"

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from hushuffle._version import __version__
-from hushuffle.assessment.exposure import Exposure, chance, factor
 from hushuffle.assessment.translations import translations
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import (
@@ -29,6 +28,7 @@ from hushuffle.model import (
     number,
 )
 from hushuffle.specification import Specification
+from hushuffle.specification.exposure import Exposure, chance, factor
 from hushuffle.specification.specification import Responsible
 
 DEVICES: Final = "Devices run the mechanism as described, with unpredictable random numbers."

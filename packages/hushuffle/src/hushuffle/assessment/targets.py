@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from hushuffle.assessment.exposure import Exposure
 from hushuffle.model import Bound, Finding, Population, Target, Unanswered, Warned
 from hushuffle.specification import Specification
+from hushuffle.specification.exposure import Exposure
 
 GUESSES = ("vulnerability", "membership")
 """The names of the questions about adversaries who guess a value."""

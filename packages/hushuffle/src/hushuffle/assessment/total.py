@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hushuffle.assessment import sums
-from hushuffle.assessment.chapters import Chapter, Deployment, Draft, rounds, sent
-from hushuffle.assessment.exposure import Exposure, chance, factor
+from hushuffle.assessment.chapters import Chapter, Deployment, Draft, sent
 from hushuffle.assessment.findings import RELEASE, SHUFFLER
 from hushuffle.assessment.minimum_batch import SmallestBatch
 from hushuffle.assessment.statement import DEVICES, TAKING_PART, ClaimPage
@@ -23,6 +22,7 @@ from hushuffle.model import Bound, Cell, Finding, Progress, Report, Table, Targe
 from hushuffle.questions import dp
 from hushuffle.randomness import secure
 from hushuffle.specification._base import unfit
+from hushuffle.specification.exposure import Exposure, chance, factor
 from hushuffle.specification.population import People
 from hushuffle.specification.sums import SumSpecification
 from hushuffle.specification.warnings import ONE_NUMBER
@@ -193,7 +193,7 @@ class Total(Deployment):
             "mechanism": "sum by several messages",
             "shuffler": "uniform",
             "delta": f"{specification.delta:g}",
-            **rounds(Exposure(rounds=times)),
+            **Exposure(rounds=times).facts,
             **specification.asked.answer.facts(protocol.standard_error() / protocol.n, protocol.n),
             **sent([(protocol.messages_per_person, protocol.bits_per_message)], times=times),
         }

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from hushuffle.assessment.exposure import Exposure, factor
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Population, Translation
 from hushuffle.specification import Specification
+from hushuffle.specification.exposure import Exposure, factor
 
 _MISSING: Final = {
     "English": {"who": "[organisation]", "what": "[purpose]", "contact": "[contact]"},

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import NormalDist
 
-from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import central_bound, hides_senders
 from hushuffle.assessment.trials import worst_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Utility, Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
 from hushuffle.specification import People, Specification
+from hushuffle.specification.exposure import Exposure
 from hushuffle.specification.population import AnyPopulation
 from hushuffle.specification.warnings import accuracy_warnings, label_warnings, privacy_warnings, row_warnings
 

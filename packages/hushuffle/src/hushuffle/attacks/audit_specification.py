@@ -42,7 +42,7 @@ def audit_specification(
     shuffler = None if arrangement is None else arrangement.shuffler
     protocol = build_protocol(specification, n=people.n, k=people.k, shuffler=shuffler)
     honest = protocol.secret
-    rounds = round_games(honest, rounds=specification.rounds or 1, memoised=specification.memoised is True)
+    rounds = round_games(honest, rounds=specification.rounds or 1, memoised=bool(specification.memoised))
     reader = build_adversaries(specification).order
     household = _HOUSEHOLD if reader is None else reader.household
     order = order_games(honest, None if arrangement is None else arrangement.groups, household=household)

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from hushuffle.collection.batches import BatchRun
     from hushuffle.collection.budget import Spent
     from hushuffle.collection.collect import Collected
+    from hushuffle.collection.kept import KeyRounds
     from hushuffle.collection.release import Release
-    from hushuffle.collection.request import Asked, KeyRounds, Keys, Request
+    from hushuffle.collection.request import Asked, Keys, Request
     from hushuffle.model import Bound
     from hushuffle.specification import Collection, Specification
     from hushuffle.specification.mixed import MixedSpecification
@@ -94,8 +95,10 @@ def collect(
         arguments: dict[str, Any] = {"sources": tuple(sources or ()), "column": column, "min_batch": min_batch}
         arguments |= {"base_folder": specification.parent, "budget": budget, "master": cluster}
         return _other(collection, out, arguments, options, keys=_keys(key_file, ids, round_number, new=new_key))
-    if key_file is not None and ids is None and collection.whole.memoised:
-        ids = collection.whole.population.whose
+    if key_file is not None and ids is None:
+        from hushuffle.collection.kept import Fresh  # noqa: PLC0415 - only when needed
+
+        ids = Fresh.of(collection.whole).ids
     keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
     from hushuffle.collection.collect import run  # noqa: PLC0415 - a mistake in the file shows before
     from hushuffle.collection.request import Asked, Request  # noqa: PLC0415

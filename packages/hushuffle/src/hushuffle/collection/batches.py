@@ -20,6 +20,7 @@ from hushuffle._checks import fail
 from hushuffle.collection.batch_state import Arrival, BatchState, alone, arrival
 from hushuffle.collection.budget import refuse_used_up
 from hushuffle.collection.collect import Collected, Prepared, charged, prepare
+from hushuffle.collection.kept import Fresh
 from hushuffle.collection.release import batches_of
 from hushuffle.collection.request import Asked, Request, TooFewPeople
 from hushuffle.errors import DataError
@@ -83,8 +84,7 @@ def collect_batch(
     content. `interrupted` is not needed with the key, round and ids of the interrupted run, since the batch is then
     repeated as it was.
     """
-    if collection.whole.memoised:
-        fail("Memoized reports are collected in whole rounds, not in batches: pass `--round`, not `--batches`.")
+    Fresh.of(collection.whole).check_batches()
     if collection.shuffler.reveals is Reveals.NOISY_ORDER:
         fail("A Mallows shuffle has one public order of all people, so batches are impossible. Use another shuffler.")
     if request.budget is not None:

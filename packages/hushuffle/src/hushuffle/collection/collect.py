@@ -19,17 +19,18 @@ from hushuffle.collection.budget import opened as opened_budget
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import MEMORY
 from hushuffle.collection.engines.spark_session import started
-from hushuffle.collection.kept import kept_rounds, refuse_unkept
+from hushuffle.collection.kept import Fresh, KeyRounds, kept_rounds
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.release import Release, batches_of, release
 from hushuffle.collection.released import ColumnsManifest, Manifest
-from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Keys, Request, part_of, rounds_of
+from hushuffle.collection.request import MANIFEST, Asked, Keys, Request, part_of, rounds_of
 from hushuffle.errors import DataError
 from hushuffle.files.private_files import publish, workplace, write_private
 from hushuffle.model import Bound, Progress, json_number
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
-from hushuffle.specification import Collection, Specification
+from hushuffle.specification import Collection, Specification, parse
+from hushuffle.specification.exposure import Exposure
 from hushuffle.specification.population import ONE_ROW
 from hushuffle.tables.refused import WrongRecords, refused_text
 
@@ -113,7 +114,7 @@ def collect(
 
 def run(collection: Collection, *, out: Path, request: Request) -> Collected:
     """Read several columns one after the other, each into its own folder, with randomness from a derived key."""
-    refuse_unkept(collection.whole, request)
+    Fresh.of(collection.whole).check(None if request.keys is None else request.keys.ids, request.budget)
     if request.budget is not None:
         refuse_used_up(request.budget)  # refused before any work is done
     with workplace(out) as place:
@@ -170,7 +171,8 @@ class Prepared:
                 (self.folder / MANIFEST).write_text(manifest.text(), encoding="utf-8")
             else:  # the number of people that are left is written nowhere
                 (release,) = self.releases.values()
-                rounds = kept_rounds(release, ledger.kept(candidates[0]), len({batch.scope for batch in batches}))
+                specification, number = parse(release.manifest.specification), len({batch.scope for batch in batches})
+                rounds = kept_rounds(specification, release.protocol, ledger.kept(candidates[0]), number)
             if new:
                 ledger.admit(new)
         releases = {
@@ -239,8 +241,7 @@ def _refuse_local(collection: Collection, request: Request) -> None:
     parts = []
     for column in collection.columns.values():
         k = Asked.of(column, request).answers.k
-        times = column.reports_kept(k) or collection.rounds
-        parts.append(times_upwards(column.randomizer.build(k).local_epsilon, column.population.most * times))
+        parts.append(times_upwards(column.randomizer.build(k).local_epsilon, Exposure.of(column, k=k).total))
     total = sum_upwards(parts)
     if total > wanted:
         fail(

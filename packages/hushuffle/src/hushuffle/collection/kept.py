@@ -1,48 +1,160 @@
-"""Requirements for a collection of memoized reports, and the joint guarantee of all rounds of a key.
+"""What a collection needs, draws and states, by whether reports are fresh or memoized; the guarantee of a key's rounds.
 
-No report is stored, since a report is a function of the key, the person, the value, the column, the categories and the
-randomizer. If none of these changes, the report is the same in every round.
+No report is stored, since a memoized report is a function of the key, the person, the value, the column, the categories
+and the randomizer. If none of these changes, the report is the same in every round.
 
 Source: docs/theory/composition.md, Theorem 11.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Final
 
 from hushuffle._checks import fail
-from hushuffle.collection.release import Release
-from hushuffle.collection.request import KeyRounds, Request
+from hushuffle.collection.engines.kernel import Kernel, MemoizedKernel
+from hushuffle.files.secret_keys import derived
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound
 from hushuffle.questions import dp
-from hushuffle.specification import Specification, parse
+from hushuffle.specification import Specification
 from hushuffle.specification._base import unfit
+from hushuffle.specification.exposure import Exposure
+from hushuffle.specification.population import ONE_ROW
+
+_KEPT: Final = (
+    "replace one person's values in all rounds; in which rounds they change, and in which they return to an earlier "
+    "value, stays as it is"
+)
 
 
-def refuse_unkept(specification: Specification, request: Request) -> None:
-    if not specification.memoised:
-        return
-    person = specification.population.whose
-    if person is None:
-        hint = 'Set it to the column that identifies the person of each report, for example person = "user".'
-        unfit("population.person", "must be given to collect memoized reports", "nothing", hint)
-    if request.keys is None:
+class Fresh:
+    """Reports with fresh randomness in every round."""
+
+    ids: str | None = None
+    """The column that identifies people, if the specification determines it."""
+
+    assumed: ClassVar[dict[str, Any]] = {"assumed": ONE_ROW}
+    """What the guarantee assumes if no column identifies people."""
+
+    @staticmethod
+    def of(specification: Specification) -> Fresh:
+        return Memoized(specification) if specification.memoised else Fresh()
+
+    def check(self, ids: str | None, budget: Path | None) -> None:
+        """Raise an error if the column of ids (None: no key) or a budget do not fit the reports."""
+
+    def check_batches(self) -> None:
+        """Raise an error if reports cannot be collected in batches."""
+
+    def check_added(self) -> None:
+        """Raise an error if the reports of several releases do not add up."""
+
+    def person(self, column: str | None) -> str | None:
+        """Return the column by whose people some of several records are chosen; None: all records are used."""
+        return column
+
+    def persons(self, reports: int) -> int | None:
+        """Return the number of people, if ids identify them."""
+
+    def kernel(self, kernel: Kernel, mechanism: str) -> Kernel:  # noqa: ARG002 - memoized reports depend on it
+        """Return the kernel that draws the reports of this `mechanism`."""
+        return kernel
+
+    def rounds(self, people: int) -> dict[str, Any]:  # noqa: ARG002 - as memoized reports
+        """Return facts for the manifest about the guarantee of all rounds."""
+        return {}
+
+
+FRESH: Final = Fresh()
+
+
+class Memoized(Fresh):
+    """Reports that repeat in every round."""
+
+    assumed: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, specification: Specification) -> None:
+        self._changes, self.ids = specification.changes or 0, specification.population.whose
+
+    def check(self, ids: str | None, budget: Path | None) -> None:
+        if self.ids is None:
+            hint = 'Set it to the column that identifies the person of each report, for example person = "user".'
+            unfit("population.person", "must be given to collect memoized reports", "nothing", hint)
+        if ids is None:
+            fail(
+                "Memoized reports are not stored: a key reproduces their randomness. Pass `--key-file`, and in the "
+                "first round `--new-key`."
+            )
+        if ids != self.ids:
+            fail(
+                f"With memoized reports, --id is the column of population.person, {self.ids!r}. Pass this, or remove "
+                "--id."
+            )
+        if budget is not None:
+            fail(
+                "A budget covers fresh reports only: remove `--budget`. The ledger of the key counts rounds of "
+                "memoized reports, and targets.epsilon limits them."
+            )
+
+    def check_batches(self) -> None:
+        fail("Memoized reports are collected in whole rounds, not in batches: pass `--round`, not `--batches`.")
+
+    def check_added(self) -> None:
         fail(
-            "Memoized reports are not stored: a key reproduces their randomness. Pass `--key-file`, and in the first "
-            "round `--new-key`."
-        )
-    if request.keys.ids != person:
-        fail(f"With memoized reports, --id is the column of population.person, {person!r}. Pass this, or remove --id.")
-    if request.budget is not None:
-        fail(
-            "A budget covers fresh reports only: remove `--budget`. The ledger of the key counts rounds of memoized "
-            "reports, and targets.epsilon limits them."
+            "Memoized reports repeat the same noise in every round, so adding up rounds does not reduce it. Estimate "
+            "each round separately."
         )
 
+    def person(self, column: str | None) -> None:  # noqa: ARG002 - each person has one record
+        return None
 
-def kept_rounds(made: Release, counts: tuple[int, int, int], rounds: int) -> KeyRounds:
+    def persons(self, reports: int) -> int:
+        return reports
+
+    def kernel(self, kernel: Kernel, mechanism: str) -> Kernel:
+        """Return a kernel whose randomness is that of the column, categories and randomizer, in all rounds."""
+        assert kernel.key is not None  # `check`
+        key = derived(kernel.key, f"memoised 1, {hashlib.sha256(mechanism.encode()).hexdigest()}")
+        return MemoizedKernel(randomizer=kernel.randomizer, grid=kernel.grid, key=key, round=kernel.round)
+
+    def rounds(self, people: int) -> dict[str, Any]:
+        crowd = f"all {people:,} people take part in every round and keep their values"
+        return {"memoised": True, "changes": self._changes, "relation": _KEPT, "assumed": crowd}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyRounds:
+    """The use of a key: its `collections` (each column in each round counts), and their central epsilon at `delta`.
+
+    `unknown` batches are not in epsilon, since an earlier version collected them and did not record the mechanism.
+    With memoized reports, `kept` people have sent the same report in all rounds, and `changed` people of this round
+    gave another answer in another round.
+    """
+
+    collections: int
+    epsilon: Bound
+    delta: float
+    unknown: int = 0
+    kept: int | None = None
+    changed: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "collections": self.collections,
+            "epsilon": self.epsilon.as_dict(),
+            "delta": self.delta,
+            "unknown": self.unknown,
+        }
+
+
+def kept_rounds(
+    specification: Specification, protocol: Protocol, counts: tuple[int, int, int], rounds: int
+) -> KeyRounds:
     """Return the joint guarantee of all rounds; only people with the same report in all rounds count as the crowd."""
-    specification, (unchanged, changed, most) = parse(made.manifest.specification), counts
+    unchanged, changed, most = counts
     announced, targets = specification.rounds or 1, specification.targets
     if rounds > announced:
         fail(
@@ -55,8 +167,8 @@ def kept_rounds(made: Release, counts: tuple[int, int, int], rounds: int) -> Key
             "changes, its person sends a second report: write ids as in earlier rounds."
         )
     _refuse_changes(specification, changed, most)
-    crowd = replace(made.protocol, n=max(unchanged, 1))
-    values = specification.reports_kept(crowd.randomizer.inputs) or 1
+    crowd = replace(protocol, n=max(unchanged, 1))
+    values = Exposure.of(specification, k=crowd.randomizer.inputs).values
     figure = dp.waves(crowd, waves=rounds, delta=targets.delta, changes=values - 1)
     if targets.epsilon is not None and figure.upper > targets.epsilon:
         fail(

@@ -75,18 +75,19 @@ class Tags:
 
     `mechanism` describes how values become reports: column, categories, randomizer. `scope` identifies the randomness
     of the records: it is the same for the same key and round, and only then can two tags of records be equal.
-
-    `memoised`: the key is that of memoized reports. Tags are then the same in all rounds, and `deployment` identifies
-    the key; `scope` still identifies the round.
     """
 
-    def __init__(self, *, key: bytes, round_number: int, mechanism: str, memoised: bool = False) -> None:
-        what = hashlib.sha256(mechanism.encode()).hexdigest()
-        of = "every round" if memoised else f"round {round_number}"
+    deployment: str | None = None
+    """Identifies a key of memoized reports; None: fresh reports."""
+
+    def __init__(self, *, key: bytes, round_number: int, mechanism: str) -> None:
+        what, of = hashlib.sha256(mechanism.encode()).hexdigest(), self._of(round_number)
         self._record = _encryptor(derived(key, f"ledger 1 records, {of}"))
         self._value = _encryptor(derived(key, f"ledger 1 values, {of}, {what}"))
         self.scope = derived(key, f"ledger 2 scope, round {round_number}")[:16].hex()
-        self.deployment = derived(key, "ledger 2 deployment")[:16].hex() if memoised else None
+
+    def _of(self, round_number: int) -> str:
+        return f"round {round_number}"
 
     def of(self, records: Words, values: npt.NDArray[np.int64]) -> Words:
         """Return the tags of each record and of its value, shape (n, 2)."""
@@ -96,6 +97,17 @@ class Tags:
         blocks[:, 1] = values
         second = np.frombuffer(self._value.update(blocks.tobytes()), dtype="<u8")[::2]
         return np.stack([first, second], axis=1)
+
+
+class MemoizedTags(Tags):
+    """The tags of memoized reports are the same in all rounds; `scope` still identifies the round."""
+
+    def __init__(self, *, key: bytes, round_number: int, mechanism: str) -> None:
+        super().__init__(key=key, round_number=round_number, mechanism=mechanism)
+        self.deployment = derived(key, "ledger 2 deployment")[:16].hex()
+
+    def _of(self, round_number: int) -> str:  # noqa: ARG002 - as that of fresh reports
+        return "every round"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from hushuffle.collection import spark
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import LocalCollection, OrderedCollection
 from hushuffle.collection.order import order_facts, order_shuffler, refuse_order
-from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers, written_normally
+from hushuffle.collection.record_tags import Entries, TagSorter, record_numbers, written_normally
 from hushuffle.collection.released import Manifest, counts_text, write_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, Asked, Gathered, Request, refuse_few
 from hushuffle.files.secret_keys import derived
@@ -27,16 +26,13 @@ from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
 from hushuffle.randomness import Randomness, keyed, secure
 from hushuffle.specification import Specification
-from hushuffle.specification.population import ONE_ROW, relation
+from hushuffle.specification.exposure import Exposure
+from hushuffle.specification.population import relation
 from hushuffle.tables.people import FewOfEach
 from hushuffle.tables.private import BATCH, Batch, ColumnBatches
 from hushuffle.tables.refused import RefusedRecords
 
 _SHARED: Final = ("title", "rounds", "memoised", "changes", "shuffler", "targets")
-_KEPT: Final = (
-    "replace one person's values in all rounds; in which rounds they change, and in which they return to an earlier "
-    "value, stays as it is"
-)
 _READING: Final = 0.6  # approximate fraction of the time for reading and randomizing
 
 
@@ -105,10 +101,7 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         key=derived(key, f"column 1, {selection.column}") if key is not None and name else key,
         round=0 if keys is None else keys.round,
     )
-    if key is not None and selection.memoised:
-        # Memoized: randomness depends on column, categories and randomizer, and is the same in all rounds.
-        drawn_by = hashlib.sha256(selection.mechanism(kernel).encode()).hexdigest()
-        kernel = replace(kernel, key=derived(key, f"memoised 1, {drawn_by}"), memoised=True)
+    kernel = selection.reports.kernel(kernel, selection.mechanism(kernel))
     ordered, summed = (specification.shuffler.reveals is kind for kind in (Reveals.NOISY_ORDER, Reveals.SUMS))
     none = _counted(kernel, np.empty(0, dtype=kernel.layout.dtype)) if summed else None
     if batches is None:
@@ -233,7 +226,7 @@ def _gathered(
         dropped=dropped,
         blocks=engine.blocks,
         entries=None if tags is None else tags.entries,
-        persons=engine.people if selection.memoised else None if chosen is None else chosen.keep.people,
+        persons=selection.reports.persons(engine.people) if chosen is None else chosen.keep.people,
         beyond=0 if chosen is None else chosen.keep.left_out,
         largest=1 if chosen is None else chosen.keep.largest,
         clipped=clipped,
@@ -264,14 +257,8 @@ class _Chosen:
 
 def total_of(specification: Specification, protocol: Protocol) -> Bound | None:
     """Return the central guarantee of all rounds that a specification announces; None if it is a single round."""
-    rounds = specification.rounds or 1
-    if rounds == 1:
-        return None
-    reports = specification.reports_kept(protocol.randomizer.inputs)
-    if reports is not None:
-        return dp.waves(protocol, waves=rounds, delta=specification.targets.delta, changes=reports - 1)
-    once = dp.per_person(protocol, reports=specification.population.most)
-    return dp.compose([(once, rounds)], delta=specification.targets.delta)
+    exposure = Exposure.of(specification, k=protocol.randomizer.inputs)
+    return None if exposure.rounds == 1 else exposure.epsilon(protocol, delta=specification.targets.delta)
 
 
 def central_of(specification: Specification, protocol: Protocol, total: Bound | None) -> Bound:
@@ -315,11 +302,8 @@ def _manifest(
     )
     rounds: dict[str, Any] = {}
     if total is not None:
-        rounds["rounds"] = {"times": specification.rounds, "epsilon": total.as_dict()}
-    if total is not None and selection.memoised:
-        crowd = f"all {protocol.n:,} people take part in every round and keep their values"
-        changes = specification.changes or 0
-        rounds["rounds"] |= {"memoised": True, "changes": changes, "relation": _KEPT, "assumed": crowd}
+        shared = selection.reports.rounds(protocol.n)
+        rounds["rounds"] = {"times": specification.rounds, "epsilon": total.as_dict(), **shared}
     facts = {
         "deployment": protocol.describe(reports_per_person=most),
         "local_epsilon": json_number(protocol.randomizer.local_epsilon),
@@ -328,7 +312,7 @@ def _manifest(
             "delta": specification.targets.delta,
             "relation": relation(most),
             "per": "person",
-            **({} if selection.person is not None or selection.memoised else {"assumed": ONE_ROW}),
+            **({} if selection.person is not None else selection.reports.assumed),
             **several,
             **rounds,
         },
@@ -343,10 +327,7 @@ class _Tags:
 
     def __init__(self, key: bytes, kernel: Kernel, selection: Asked, folder: Path) -> None:
         folder.mkdir(mode=0o700)
-        self._key = key
-        self._tags = Tags(
-            key=key, round_number=kernel.round, mechanism=selection.mechanism(kernel), memoised=kernel.memoised
-        )
+        self._key, self._tags = key, kernel.tags(selection.mechanism(kernel))
         self._sorter = TagSorter(folder, scope=self._tags.scope, deployment=self._tags.deployment, plain=True)
         self.entries = self._sorter.entries
 

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import MEMORY
+from hushuffle.collection.kept import FRESH, Fresh, KeyRounds
 from hushuffle.collection.ledger import LedgerBatch, begin
 from hushuffle.collection.record_tags import Entries
 from hushuffle.errors import DataError, NumericalError, UnsupportedProtocolError
@@ -106,7 +107,7 @@ class Asked:
     """The column to collect, its files, and the meaning of its values; relative files start at `base_folder`.
 
     `called` has the names that messages use for files. If the column `person` identifies people, at most `most` records
-    per person are used. If reports are `memoised`, each person has one record, and the column `ids` identifies people.
+    per person are used. The column `ids` identifies records, and people if `reports` are memoized.
     """
 
     files: Sequence[str]
@@ -118,7 +119,7 @@ class Asked:
     called: Mapping[str, str]
     person: str | None = None
     most: int = 1
-    memoised: bool = False
+    reports: Fresh = FRESH
 
     def __post_init__(self) -> None:
         if self.ids == self.column:
@@ -126,10 +127,10 @@ class Asked:
 
     @classmethod
     def of(cls, specification: Specification, request: Request) -> Asked:
-        return cls.about(specification.population, request, memoised=specification.memoised is True)
+        return cls.about(specification.population, request, reports=Fresh.of(specification))
 
     @classmethod
-    def about(cls, population: AnyPopulation, request: Request, *, memoised: bool = False) -> Asked:
+    def about(cls, population: AnyPopulation, request: Request, *, reports: Fresh = FRESH) -> Asked:
         sources = request.sources
         columns = population.answered(request.column, given=bool(sources))
         return cls(
@@ -140,9 +141,9 @@ class Asked:
             ids=None if request.keys is None else request.keys.ids,
             base_folder=Path() if sources else request.base_folder,
             called=request.called,
-            person=None if memoised else columns.person,
+            person=reports.person(columns.person),
             most=columns.most,
-            memoised=memoised,
+            reports=reports,
         )
 
     def mechanism(self, kernel: Kernel) -> str:
@@ -175,31 +176,6 @@ class Gathered:
 
 
 _DISTINCT: Final = 4  # number of protocols of different n that are composed exactly: each takes a second or more
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeyRounds:
-    """The use of a key: its `collections` (each column in each round counts), and their central epsilon at `delta`.
-
-    `unknown` batches are not in epsilon, since an earlier version collected them and did not record the mechanism.
-    With memoized reports, `kept` people have sent the same report in all rounds, and `changed` people of this round
-    gave another answer in another round.
-    """
-
-    collections: int
-    epsilon: Bound
-    delta: float
-    unknown: int = 0
-    kept: int | None = None
-    changed: int = 0
-
-    def facts(self) -> dict[str, Any]:
-        return {
-            "collections": self.collections,
-            "epsilon": self.epsilon.as_dict(),
-            "delta": self.delta,
-            "unknown": self.unknown,
-        }
 
 
 def rounds_of(batches: Sequence[LedgerBatch], *, delta: float) -> KeyRounds:

@@ -16,6 +16,7 @@ from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.spark import SparkCollection, dtype_of, quoted
 from hushuffle.collection.engines.spark_session import check_installed, plainly, started
 from hushuffle.collection.engines.spark_tasks import ID, NAMELESS, TWICE, VALUE, CsvReader, Reader
+from hushuffle.collection.kept import Fresh
 from hushuffle.collection.request import Asked, Gathered, Request
 from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.specification import Specification
@@ -42,7 +43,7 @@ _WRONG: Final = {
 
 
 def check(specification: Specification) -> None:
-    if specification.population.whose is not None and not specification.memoised:
+    if Fresh.of(specification).person(specification.population.whose) is not None:
         unsupported("Spark does not collect several records per person yet: pass `--engine local`.")
     if getattr(specification.population, "quarantine", None) is not None:
         unsupported('Spark sets no records aside (bad_rows = "quarantine"): pass `--engine local`.')
@@ -78,7 +79,7 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gat
         dropped=engine.marks[MISSING],
         blocks=engine.blocks,
         entries=engine.entries if keyed else None,
-        persons=engine.people if asked.memoised else None,
+        persons=asked.reports.persons(engine.people),
     )
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import numpy as np
 
-from hushuffle.collection.engines.kernel import AnyKernel, Integers, Words
+from hushuffle.collection.engines.kernel import AnyKernel, Integers, Keyed, Words
 from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers, written_normally
 from hushuffle.collection.release import batches_of
 from hushuffle.collection.request import Asked, Request
@@ -39,14 +39,11 @@ MIXED: Final = 0.7
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumKernel:
+class SumKernel(Keyed):
     """Under one key, the randomness of different columns is independent; see `Kernel`."""
 
     protocol: SplitAndMix
     column: str
-    key: bytes | None = field(default=None, repr=False)
-    round: int = 0
-    memoised: ClassVar[bool] = False
 
     @property
     def layout(self) -> ReportLayout:
@@ -71,13 +68,10 @@ class SumKernel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Counting:
+class _Counting(Keyed):
     """A kernel that only returns whether each number is outside the bounds."""
 
     grid: NumberGrid
-    key: bytes | None = field(default=None, repr=False)
-    round: int = 0
-    memoised: ClassVar[bool] = False
     layout: ClassVar[ReportLayout] = ReportLayout(names=("outside",), limits=(2,))
 
     def reports(
@@ -146,7 +140,7 @@ class _Here:
             else:
                 assert batch.ids is not None
                 records = record_numbers(batch.ids, key=kernel.key)
-                tags = Tags(key=kernel.key, round_number=kernel.round, mechanism=kernel.mechanism)
+                tags = kernel.tags(kernel.mechanism)
                 sorter = self._noted(tags)
                 sorter.plain &= written_normally(batch.ids)
                 sorter.add(tags.of(records, batch.values))

@@ -16,9 +16,10 @@ from hushuffle.collection.budget import Entry, Part, Spent, refuse_used_up
 from hushuffle.collection.budget import opened as opened_budget
 from hushuffle.collection.engines.local import ExternalShuffle
 from hushuffle.collection.engines.spark_session import check_installed
+from hushuffle.collection.kept import KeyRounds
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.released import SCHEMA_VERSION, read_document, read_reports, write_reports
-from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Request, refuse_few, rounds_of
+from hushuffle.collection.request import MANIFEST, Asked, Request, refuse_few, rounds_of
 from hushuffle.collection.sum_engines import MIXED, SumKernel, opened_source
 from hushuffle.curves.laws.shared_sums import SharedSums
 from hushuffle.errors import DataError, InvalidInputError, SpecificationError

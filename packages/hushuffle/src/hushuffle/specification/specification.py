@@ -185,10 +185,6 @@ class Specification(File):
         """Whether the person of each row is known: `population.person` is set, or there are no rows."""
         return not isinstance(self.population, DataPopulation) or self.population.person is not None
 
-    def reports_kept(self, k: int) -> int | None:
-        """Return the largest number of reports that one person memoizes (of k values); None: no memoized reports."""
-        return min(1 + (self.changes or 0), k) if self.memoised else None
-
 
 @dataclass(frozen=True, kw_only=True)
 class Adversaries:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.assessment import findings
-from hushuffle.assessment.exposure import factor
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import MallowsShuffle, NoShuffle, UniformShuffle
@@ -20,6 +19,7 @@ from hushuffle.model.citation import BRAUN, SHANNON
 from hushuffle.questions import order, pie, qif
 from hushuffle.questions.order.displacement import Displacement
 from hushuffle.randomness import Randomness
+from hushuffle.specification.exposure import factor
 from hushuffle.specification.order_setup import Arrangement
 
 DELTA: Final = 0.01

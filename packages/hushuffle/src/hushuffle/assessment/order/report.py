@@ -10,7 +10,6 @@ import numpy as np
 
 from hushuffle.assessment import findings
 from hushuffle.assessment.chapters import Draft
-from hushuffle.assessment.exposure import Column
 from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.order import findings as order_findings
 from hushuffle.assessment.order.charts import order_charts, people_map
@@ -21,6 +20,7 @@ from hushuffle.model.bound import percent
 from hushuffle.questions.order.displacement import Displacement
 from hushuffle.specification import Adversaries, build_adversaries
 from hushuffle.specification import order as asked
+from hushuffle.specification.exposure import Column
 from hushuffle.specification.order_setup import Arrangement, Source, coins
 
 LARGE_ALPHA: Final = 5.0

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from hushuffle.assessment.exposure import factor
 from hushuffle.assessment.findings import Questions
 from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.search import privacy_curve
@@ -19,6 +18,7 @@ from hushuffle.model import Bound, Cell, Finding, Table, Witness
 from hushuffle.model.bound import percent
 from hushuffle.questions import bloom, dp
 from hushuffle.questions.bloom.views import views_curve
+from hushuffle.specification.exposure import factor
 
 _RELEASE: Final = "Anyone who sees the released counts"
 _STRONG: Final = "An adversary who knows all other audiences, and the key"

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.collection.record_tags import MemoizedTags, Tags
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import NumberGrid
 from hushuffle.model.report_layout import Packed, ReportLayout
@@ -26,29 +27,35 @@ class AnyKernel(Protocol):
         """The secret key, at least 32 bytes; None: fresh randomness."""
 
     @property
-    def round(self) -> int:
-        """The round of the key."""
-
-    @property
-    def memoised(self) -> bool:
-        """Whether a record's randomness depends on its value instead of the round."""
-
-    @property
     def layout(self) -> ReportLayout:
         """The layout of a packed report."""
 
     def reports(self, values: Integers, *, records: Words | None = None, rng: Randomness | None = None) -> Packed:
         """Return one report for each value, shape (n,), in the order of `values`."""
 
+    def tags(self, mechanism: str) -> Tags:
+        """Return the tags of records and values for the ledger of the key; `mechanism` says how they become reports."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel:
+class Keyed:
+    """Randomness that a `key` (at least 32 secret bytes; None: fresh) and a round determine."""
+
+    key: bytes | None = field(default=None, repr=False)
+    round: int = 0
+
+    def tags(self, mechanism: str) -> Tags:
+        assert self.key is not None  # only records with ids have tags
+        return Tags(key=self.key, round_number=self.round, mechanism=mechanism)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel(Keyed):
     """Randomizes blocks of records. A kernel holds no random generator, so it can be sent to other machines.
 
     `grid`: for stochastic rounding, if values are positions on a grid of numbers. With a `key` (at least 32 secret
     bytes), the randomness of a record depends on (key, record, `round`) alone, so that an engine that executes a record
-    twice repeats its report; values that may have changed need a new round. `memoised`: the randomness depends on the
-    value and not on the round, so that each value of a record has one permanent report.
+    twice repeats its report; values that may have changed need a new round.
 
     >>> import hushuffle as hs
     >>> kernel = Kernel(randomizer=hs.RandomizedResponse(k=100, epsilon=2.0), key=bytes(32))  # a secret key, really
@@ -60,9 +67,6 @@ class Kernel:
 
     randomizer: Mechanism
     grid: NumberGrid | None = None
-    key: bytes | None = field(default=None, repr=False)
-    round: int = 0
-    memoised: bool = False
     layout: ReportLayout = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -77,15 +81,13 @@ class Kernel:
         for start in range(0, values.size, _BLOCK):
             block = slice(start, start + _BLOCK)
             if self.key is not None and records is not None:
-                source = KeyedRandomness(
-                    key=self.key,
-                    records=records[block],
-                    round_number=0 if self.memoised else self.round,
-                    values=values[block] if self.memoised else None,
-                )
+                source = self._coins(self.key, records[block], values[block])
             codes = values[block] if self.grid is None else self.grid.rounded(values[block], rng=source)
             packed[block] = self.layout.pack(self.randomizer.randomize(codes, rng=source))
         return packed
+
+    def _coins(self, key: bytes, records: Words, values: Integers) -> Randomness:  # noqa: ARG002 - if memoized
+        return KeyedRandomness(key=key, records=records, round_number=self.round)
 
     def dummies(
         self, count: int, *, start: int = 0, rng: Randomness | None = None, placed: Integers | None = None
@@ -97,3 +99,15 @@ class Kernel:
         if self.key is not None:
             source = keyed(key=self.key, records=np.arange(start, start + count), round=self.round)
         return self.layout.pack(self.randomizer.dummies(count, rng=source))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoizedKernel(Kernel):
+    """The randomness depends on the value and not on the round: each value of a record has one permanent report."""
+
+    def _coins(self, key: bytes, records: Words, values: Integers) -> Randomness:
+        return KeyedRandomness(key=key, records=records, round_number=0, values=values)
+
+    def tags(self, mechanism: str) -> Tags:
+        assert self.key is not None  # memoized reports need a key
+        return MemoizedTags(key=self.key, round_number=self.round, mechanism=mechanism)

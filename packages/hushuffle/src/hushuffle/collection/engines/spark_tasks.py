@@ -171,8 +171,7 @@ class Randomize:
 
     def tags(self) -> Tags:
         assert self.mechanism is not None
-        kernel, mechanism = self.kernel, self.mechanism
-        return Tags(key=self._key, round_number=kernel.round, mechanism=mechanism, memoised=kernel.memoised)
+        return self.kernel.tags(self.mechanism)
 
     @property
     def _key(self) -> bytes:

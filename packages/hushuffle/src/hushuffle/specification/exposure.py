@@ -38,18 +38,16 @@ class Exposure:
     changes: int = 0
     values: int = 1
 
-    memoised: ClassVar[bool] = False
-    """Whether reports are not fresh (`Memoized`)."""
+    fixed_dummies: ClassVar[str] = ""
+    """Why the number of dummies cannot be varied; "" if it can."""
 
     @classmethod
     def of(cls, specification: Specification, *, k: int = sys.maxsize) -> Exposure:
-        kind = Memoized if specification.memoised else cls
-        return kind(
-            reports=specification.population.most,
-            rounds=specification.rounds or 1,
-            changes=specification.changes or 0,
-            values=specification.reports_kept(k) or 1,
-        )
+        reports, rounds = specification.population.most, specification.rounds or 1
+        if not specification.memoised:
+            return cls(reports=reports, rounds=rounds)
+        changes = specification.changes or 0
+        return Memoized(reports=reports, rounds=rounds, changes=changes, values=min(1 + changes, k))
 
     @property
     def alone(self) -> bool:
@@ -98,24 +96,18 @@ class Exposure:
         """A sentence on facts about a person's value that are public because reports are memoized, or ""."""
         return ""
 
-    @property
-    def stored(self) -> tuple[str, ...]:
-        """What respondents read about memoized reports."""
-        return ()
+    stored: ClassVar[tuple[str, ...]] = ()
+    """What respondents read about memoized reports."""
 
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """What memoized reports do not protect."""
-        return ()
+    shown: ClassVar[tuple[str, ...]] = ()
+    """What memoized reports do not protect."""
 
     def assumed(self, people: int) -> tuple[tuple[str, str], ...]:  # noqa: ARG002 - memoized reports assume more
         """What is assumed in addition, by the key of an assumption."""
         return ()
 
-    @property
-    def taking_part(self) -> str:
-        """A verb phrase for the people among whom a report hides."""
-        return "take part"
+    taking_part: ClassVar[str] = "take part"
+    """A verb phrase for the people among whom a report hides."""
 
     @property
     def answer(self) -> str:
@@ -131,6 +123,15 @@ class Exposure:
     def drawn(self) -> str:
         """How the reports of several rounds are drawn, in words; "" for one round."""
         return "fresh reports in every round" if self.rounds > 1 else ""
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The number of rounds, and how the reports of several rounds are drawn."""
+        return {"rounds": f"{self.rounds:,}", "reports": "one round" if self.rounds == 1 else self._drawn}
+
+    @property
+    def _drawn(self) -> str:
+        return "fresh in every round"
 
     @property
     def seen(self) -> str:
@@ -161,10 +162,29 @@ class Exposure:
         curve = solve(question)
         return curve.epsilon(delta), f"{curve.proof}. Theorems: {trail(question)}"
 
+    def curve(self, protocol: Protocol | MixedProtocol) -> PrivacyCurve:
+        """The privacy curve of all reports of one person together."""
+        return solve(self.question(protocol))
+
     def epsilon(self, protocol: Protocol | MixedProtocol, *, delta: float, tolerance: float = 0.0) -> Bound:
         """Central epsilon (nats) of all reports of one person together; `tolerance` as for `dp.epsilon`."""
-        curve = solve(self.question(protocol))
+        curve = self.curve(protocol)
         return curve.within(delta, tolerance) if tolerance else curve.epsilon(delta)
+
+    def change_shows(self, protocol: Protocol) -> Bound | None:  # noqa: ARG002 - memoized reports show changes
+        """The probability that the releases of two rounds show a change of one value; None: fresh reports hide it."""
+        return None
+
+    def memoized(self, k: int) -> tuple[Exposure, ...]:
+        """Memoized reports of k values in the same rounds: without changes, with one, and with the `changes`."""
+        counts = sorted({0, 1, self.changes})
+        return tuple(
+            Memoized(reports=self.reports, rounds=self.rounds, changes=each, values=min(each + 1, k)) for each in counts
+        )
+
+    def compared_with_fresh(self, k: int) -> tuple[Exposure, ...]:  # noqa: ARG002 - memoized reports depend on it
+        """What the report on these reports compares with fresh reports."""
+        return ()
 
     def together(self, protocols: Sequence[Protocol], *, delta: float) -> Bound:
         """Central epsilon (nats) of all columns together; memoized reports require a single column."""
@@ -187,7 +207,7 @@ class Memoized(Exposure):
     all 12 rounds, for people whose value changes once at most
     """
 
-    memoised: ClassVar[bool] = True
+    fixed_dummies: ClassVar[str] = "Memoized reports are analysed only with the number of dummies in the specification."
 
     @property
     def total(self) -> int:
@@ -219,16 +239,13 @@ class Memoized(Exposure):
             return " The value never changes, and this is public."
         return f" It {self.stays}; the rounds in which it changes or returns to an earlier value are public, too."
 
-    @property
-    def stored(self) -> tuple[str, ...]:
-        return (
-            "It stores the result and sends it every time. If your answer changes, it draws a new result, and a "
-            "comparison of two releases may reveal the change.",
-        )
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        return ("Whether a person's value changes, and when: reports are memoized, so two releases show it.",)
+    stored: ClassVar[tuple[str, ...]] = (
+        "It stores the result and sends it every time. If your answer changes, it draws a new result, and a "
+        "comparison of two releases may reveal the change.",
+    )
+    shown: ClassVar[tuple[str, ...]] = (
+        "Whether a person's value changes, and when: reports are memoized, so two releases show it.",
+    )
 
     def assumed(self, people: int) -> tuple[tuple[str, str], ...]:
         everyone = (
@@ -239,9 +256,7 @@ class Memoized(Exposure):
         value = f" Each person's value {self.stays}."
         return ("participation", everyone), ("devices", stored), ("no_repeats", value)
 
-    @property
-    def taking_part(self) -> str:
-        return "take part in all rounds and keep their values"
+    taking_part: ClassVar[str] = "take part in all rounds and keep their values"
 
     @property
     def answer(self) -> str:
@@ -256,6 +271,10 @@ class Memoized(Exposure):
         return f"memoized reports, for people whose value {self.stays}" if self.rounds > 1 else ""
 
     @property
+    def _drawn(self) -> str:
+        return f"memoized, value {self.stays}"
+
+    @property
     def named(self) -> str:
         if self.changes or self.alone:
             return super().named
@@ -263,6 +282,12 @@ class Memoized(Exposure):
 
     def question(self, protocol: Protocol | MixedProtocol) -> Question:
         return wave_question(protocol, self.rounds, changes=self.values - 1)
+
+    def change_shows(self, protocol: Protocol) -> Bound:
+        return dp.change_shows(protocol)
+
+    def compared_with_fresh(self, k: int) -> tuple[Exposure, ...]:
+        return self.memoized(k)
 
     def together(self, protocols: Sequence[Protocol], *, delta: float) -> Bound:
         return self.epsilon(protocols[0], delta=delta)

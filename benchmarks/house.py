@@ -174,7 +174,7 @@ _FLAGS = {
 
 _KINDS = {
     *("is_sum", "SumSpecification", "ReachPopulation", "MixedSpecification", "Collection", "sends_more", "memoised"),
-    *("has_messages_to_choose", "adds_dummies"),
+    *("has_messages_to_choose", "adds_dummies", "is_mixed", "kind_of_deployment"),
 }
 _JOBS = {"assessment", "attacks", "cli", "collection", "queries", "report", "specification"}
 

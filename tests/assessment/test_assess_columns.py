@@ -217,7 +217,7 @@ def test_the_command_writes_a_report(folder: Path, capsys: pytest.CaptureFixture
     assert document["findings"][0]["question"] == "central-dp"
     assert document["statement"]["claim"].startswith("The release is")
     assert "Each column" in (place / "report.html").read_text()
-    assert parse_collection((place / "specification.toml").read_text()).several
+    assert parse_collection((place / "specification.toml").read_text()).kind_of_deployment == "columns"
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from hushuffle.assessment.compare import compare, comparison_report
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.specification import build_protocol, load
-from hushuffle.specification.sums import load_sum
+from hushuffle.specification.sums import parse_sum
 
 NUMBERS = 'n = 500\nkind = "number"\nlow = 0\nhigh = 120\nlevels = 5\n'
 SUM = f"[population]\n{NUMBERS}[sum]\nepsilon = 1.0\ndelta = 1e-6\nhonest = HONEST\n"
@@ -41,7 +41,7 @@ def rows(compared: tuple[Compared, ...]) -> dict[str, tuple[object, ...]]:
 def test_sums_and_means_stand_side_by_side_in_one_unit(files: list[Path]) -> None:
     found = compare(files)
     shown = rows(found)
-    careful, bold = load_sum(files[0]).build(500), load_sum(files[1]).build(500)
+    careful, bold = (parse_sum(file.read_text("utf-8")).build(500) for file in files)
     mean = build_protocol(load(files[2]), n=500, k=5)
     error = hs.mean_error(mean, grid=hs.NumberGrid(low=0, high=120, levels=5))
     expected = [careful.standard_error(), bold.standard_error(), 500 * error]

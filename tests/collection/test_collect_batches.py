@@ -428,14 +428,12 @@ def of_columns(*columns: str) -> Collection:
         """
         for name in columns
     )
-    found = parse_collection(f"""
+    return parse_collection(f"""
         population = {{ data = "arrivals/*.csv" }}
         shuffler = {{ kind = "uniform" }}
         targets = {{ delta = 1e-6 }}
         {parts}
     """)
-    assert found.several
-    return found
 
 
 def test_several_columns(folder: Path) -> None:

@@ -346,7 +346,7 @@ def test_several_columns(folder: Path) -> None:
     for out, asked in (("spark", collection), ("csv", written_as_csv)):
         found = run_collection(asked, out=folder / out, request=replace(request, master="local[2]"))
         assert found.repeated  # the same batch, says the ledger
-        assert (found.several, found.dropped) == (True, local.dropped)
+        assert found.dropped == local.dropped
         for name in ("answer", "shade"):
             assert reports(folder, f"{out}/{name}") == reports(folder, f"local/{name}")
     broken = parse_collection(COLUMNS.format(categories='["a", "b", "x"]'))

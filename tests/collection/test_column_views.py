@@ -57,7 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def request_for(folder: Path, **other: str) -> Request:
     files = {name: f"{name}.npz" for name in NAMES} | other
-    return Request(sources=[f"{name}={file}" for name, file in files.items()], base_folder=folder)
+    return Request(sources=[f"{name}={folder / file}" for name, file in files.items()])
 
 
 def study(views: str = VIEWS, target: str = "") -> hs.specification.Specification:

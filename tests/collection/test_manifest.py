@@ -11,7 +11,7 @@ import pytest
 from hushuffle.collection.released import Manifest, counts_text, read_counts, read_manifest
 from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.model import Bound, Citation, Estimate
-from hushuffle.tables.value_files import check_kind, frequency_table, save_frequencies, save_text
+from hushuffle.tables.value_files import check_kind, frequency_table, save_tables, save_text
 
 MANIFEST = Manifest(specification="a = 1\n", people=5, dummies=2, facts={"local_epsilon": 1.0})
 
@@ -82,7 +82,7 @@ def test_tables_of_frequencies(tmp_path: Path) -> None:
     estimate = Estimate(frequencies=shares, raw=shares, n=10, variance_intercept=0.01, variance_slope=0.0)
     table = frequency_table(estimate, ["no", "yes"], confidence=0.9, above=np.array([True, True]))
     for name in ("a.csv", "a.parquet", "a.json"):
-        save_frequencies(tmp_path / name, table, {"people": 10})
+        save_tables(tmp_path / name, {"": table}, {"": {"people": 10}})
     assert (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()[
         0
     ] == "value,frequency,standard_error,low,high,above_threshold,people,people_low,people_high"

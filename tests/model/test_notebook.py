@@ -120,10 +120,10 @@ def test_several_columns_are_assessed_together(monkeypatch: pytest.MonkeyPatch) 
     asked = []
     monkeypatch.setattr(
         "hushuffle.assessment.columns.SeveralColumns.assess",
-        lambda columns, progress: asked.append((columns.collection.several, columns.folder, progress)),
+        lambda columns, progress: asked.append((columns.collection.kind_of_deployment, columns.folder, progress)),
     )
     hs.assess(EXAMPLES / "collect-columns.toml")
-    assert asked == [(True, EXAMPLES, None)]
+    assert asked == [("columns", EXAMPLES, None)]
 
 
 @pytest.mark.parametrize(

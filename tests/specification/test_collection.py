@@ -41,7 +41,7 @@ def problems(text: str) -> list[str]:
 
 def test_every_column_is_an_ordinary_specification() -> None:
     found = parse_collection(TOP + FIRST + SECOND)
-    assert found.several
+    assert found.kind_of_deployment == "columns"
     assert (found.title, found.delta, found.epsilon) == ("Two questions", 1e-6, 0.5)
     assert list(found.columns) == ["smokes", "income"]
     alone = parse("""
@@ -95,7 +95,7 @@ def test_one_column_is_read_as_before(tmp_path: Path) -> None:
     (tmp_path / "one.toml").write_text(text, encoding="utf-8")
     found = load_collection(tmp_path / "one.toml")
     assert found == Collection.of(parse(text))
-    assert not found.several
+    assert found.kind_of_deployment == "column"
     assert problems("a = [") == ['line 1, column 6: must be valid TOML (Invalid value), got "a = [".']
 
 

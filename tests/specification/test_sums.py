@@ -13,7 +13,8 @@ from hushuffle.collection.request import Request
 from hushuffle.collection.sums import collect_sum
 from hushuffle.errors import SpecificationError
 from hushuffle.specification import Collection, load_collection
-from hushuffle.specification.sums import SumSpecification, is_sum, load_deployment, load_sum, parse_sum
+from hushuffle.specification.mixed import load_deployment
+from hushuffle.specification.sums import SumSpecification, is_sum, parse_sum
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXT = """
@@ -23,7 +24,7 @@ sum = { epsilon = 1.0, delta = 1e-6 }
 
 
 def test_the_example_is_read_and_written_out() -> None:
-    found = load_sum(EXAMPLES / "sum.toml")
+    found = parse_sum((EXAMPLES / "sum.toml").read_text("utf-8"))
     assert found.sum.honest == 0.8
     assert parse_sum(found.effective()) == found
     protocol = found.build(20_000)
@@ -123,7 +124,7 @@ def test_the_schema_takes_the_example_and_nothing_else() -> None:
     )
     tables = tomllib.loads((EXAMPLES / "sum.toml").read_text(encoding="utf-8"))
     checker.validate(tables)
-    checker.validate(load_sum(EXAMPLES / "sum.toml").plain())
+    checker.validate(parse_sum((EXAMPLES / "sum.toml").read_text("utf-8")).plain())
     for key, value in (("sum", {}), ("randomizer", {}), ("population", {"n": 3, "k": 2})):
         assert not checker.is_valid({**tables, key: value})
 

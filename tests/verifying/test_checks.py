@@ -23,7 +23,7 @@ from hushuffle.assessment.deployment import assess as assess_deployment
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.questions.dp.certificate import certified
 from hushuffle.specification import parse
-from hushuffle.specification.sums import load_deployment
+from hushuffle.specification.mixed import load_deployment
 from shuffle_certificate.certificate import MalformedError, read
 from shuffle_certificate.checks import AGREES, CONTRADICTED, NOT_CHECKED, NOT_SHOWN, Row, check
 from shuffle_certificate.document import check_document

@@ -17,7 +17,7 @@ import shuffle_certificate
 from hushuffle import report
 from hushuffle.assessment.deployment import assess
 from hushuffle.errors import HushuffleError
-from hushuffle.specification.sums import load_deployment
+from hushuffle.specification.mixed import load_deployment
 from shuffle_certificate.certificate import MalformedError, read
 from shuffle_certificate.checks import AGREES, CONTRADICTED, NOT_CHECKED
 from shuffle_certificate.document import check_document

@@ -4,45 +4,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from hushuffle import _checks
 from hushuffle.model import Progress, Report
-from hushuffle.specification import ReachPopulation, Specification
-from hushuffle.specification.mixed import MixedSpecification, is_mixed, load_deployment, parse_mixed
-from hushuffle.specification.reading import Collection, parse_collection, text_of
-from hushuffle.specification.sums import SumSpecification, is_sum, parse_sum
+from hushuffle.specification import Specification
+from hushuffle.specification.mixed import AnyFile, load_deployment, parse_deployment
+from hushuffle.specification.reading import text_of
 
 if TYPE_CHECKING:
     from hushuffle.assessment.chapters import Deployment
 
-AnyDeployment = Collection | Specification | SumSpecification | MixedSpecification
+AnyDeployment = AnyFile | Specification
+_CLASSES: Final = {
+    "column": "assess:OneColumn",
+    "columns": "columns:SeveralColumns",
+    "groups": "mixed:MixedGroups",
+    "reach": "reach.study:ReachStudy",
+    "sum": "total:Total",
+}
+"""The module and class of each kind of deployment; only the code of a deployment's own kind is loaded."""
 
 
 def deployment_of(parsed: AnyDeployment, folder: Path) -> Deployment:
-    """Return the deployment of a parsed file, whose data are in `folder`; only the code of its kind is loaded."""
-    # ruff: noqa: PLC0415
-    if isinstance(parsed, SumSpecification):
-        from hushuffle.assessment.total import Total
-
-        return Total(parsed, folder)
-    if isinstance(parsed, MixedSpecification):
-        from hushuffle.assessment.mixed import MixedGroups
-
-        return MixedGroups(parsed, folder)
-    if isinstance(parsed, Collection) and parsed.several:
-        from hushuffle.assessment.columns import SeveralColumns
-
-        return SeveralColumns(parsed, folder)
-    column = parsed.columns[""] if isinstance(parsed, Collection) else parsed
-    if isinstance(column.population, ReachPopulation):
-        from hushuffle.assessment.reach.study import ReachStudy
-
-        return ReachStudy(column, column.population, folder)
-    from hushuffle.assessment.assess import OneColumn
-
-    return OneColumn(column, folder)
+    """Return the deployment of a parsed file, whose data are in `folder`."""
+    module, _, name = _CLASSES[parsed.kind_of_deployment].partition(":")
+    deployment: Deployment = getattr(import_module(f"hushuffle.assessment.{module}"), name)(parsed.deployed, folder)
+    return deployment
 
 
 def opened(path: str | os.PathLike[str]) -> Deployment:
@@ -88,11 +78,6 @@ def assess(
         deployment = load_deployment(os.fspath(deployment))
     elif isinstance(deployment, Mapping):
         text = text_of("deployment", deployment)
-        if is_sum(text):
-            deployment = parse_sum(text, file="deployment")
-        elif is_mixed(text):
-            deployment = parse_mixed(text, file="deployment", base_folder=folder)
-        else:
-            deployment = parse_collection(text, file="deployment", base_folder=folder)
+        deployment = parse_deployment(text, file="deployment", base_folder=folder)
     _checks.of_type("deployment", deployment, *get_args(AnyDeployment), str, Mapping)
     return deployment_of(deployment, folder).assess(progress)

@@ -28,7 +28,7 @@ from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Progress, Unanswered, silent
 from hushuffle.model.explorer import Axis, Device, Explorer
 from hushuffle.model.report import software
-from hushuffle.specification import People, ReachPopulation, Specification, build_protocol
+from hushuffle.specification import People, Specification, build_protocol
 from hushuffle.specification._base import unfit
 from hushuffle.specification.exposure import Exposure
 from hushuffle.specification.reading import load_collection
@@ -88,7 +88,8 @@ def explore(
     folder = Path() if base_folder is None else Path(base_folder)
     if not isinstance(specification, Specification):
         folder = Path(specification).parent if base_folder is None else folder
-        specification = _one(Path(specification))
+        hint, file = "Explore a file of one column. Run assess for several columns together.", str(specification)
+        specification = load_collection(file).single("explore", hint, file=file)
     tell = progress or silent
     _refuse(specification)
     exposure = Exposure.of(specification)
@@ -128,18 +129,8 @@ def explore(
     return explorer
 
 
-def _one(path: Path) -> Specification:
-    collection = load_collection(path)
-    if collection.several:
-        hint = "Explore a file of one column. Run assess for several columns together."
-        unfit("columns", "must not be several to explore", f"{len(collection.columns)}", hint, where=str(path))
-    return collection.columns[""]
-
-
 def _refuse(specification: Specification) -> None:
-    if isinstance(specification.population, ReachPopulation):
-        hint = "Run assess for the charts of a reach study."
-        unfit("population", "must be people with one value each for explore", "a study of reach", hint)
+    specification.population.explored()
     if specification.shuffler.reveals is Reveals.NOISY_ORDER:
         hint = "The order of release is defined only for the people of the file. Run assess for its charts."
         unfit("shuffler.kind", "must be a shuffler without an order for explore", '"mallows"', hint)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,10 @@ from hushuffle.questions import dp
 from hushuffle.randomness import Randomness, secure
 from hushuffle.specification import Specification, build_adversaries, build_protocol
 from hushuffle.specification.order_setup import arranged
-from hushuffle.specification.reach import ReachPopulation
 from hushuffle.specification.sums import SumSpecification
+
+if TYPE_CHECKING:
+    from hushuffle.specification.reach import ReachPopulation
 
 _HOUSEHOLD: Final = 2
 """Default size of the household whose reports the adversary tries to identify."""
@@ -39,13 +41,13 @@ def audit_specification(
     """Audit a survey by its claims and all games."""
     people = specification.population.read(base_folder)
     arrangement = arranged(specification, people, base_folder)
-    shuffler = None if arrangement is None else arrangement.shuffler
+    shuffler, groups = (None, None) if arrangement is None else (arrangement.shuffler, arrangement.groups)
     protocol = build_protocol(specification, n=people.n, k=people.k, shuffler=shuffler)
     honest = protocol.secret
     rounds = round_games(honest, rounds=specification.rounds or 1, memoised=bool(specification.memoised))
     reader = build_adversaries(specification).order
     household = _HOUSEHOLD if reader is None else reader.household
-    order = order_games(honest, None if arrangement is None else arrangement.groups, household=household)
+    order = order_games(honest, groups, household=household)
     return audit_deployment(
         protocol,
         delta=specification.targets.delta if delta is None else delta,
@@ -123,8 +125,7 @@ def audit_reach(specification: Specification, *, base_folder: Path = Path(), **o
     >>> audit_reach(study, rng=reproducible(1)).tables[0].rows[0][:3]
     ('whether a person is in every audience or in none', 'knows all other members and the hash key', 'not refuted')
     """
-    population = specification.population
-    assert isinstance(population, ReachPopulation)  # the caller knows which kind it is
+    population = cast("ReachPopulation", specification.population)  # the caller knows which kind it is
     p = population.flips(specification.randomizer, specification.targets)
     met = population.meet(base_folder)
     named = filter_games(audiences=met.people, bits=population.bits, p=p, hashes=population.hashes)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 from cyclopts import Group, Parameter
 
-from hushuffle.cli import sums
+from hushuffle.cli import reach, sums
 from hushuffle.cli.console import Exit, UsageError, master_of, misused, print_lines, progress, visible, warn
 from hushuffle.cli.options import Flag
 from hushuffle.errors import InvalidInputError
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from hushuffle.collection.release import Release
     from hushuffle.collection.request import Asked, Keys, Request
     from hushuffle.model import Bound
-    from hushuffle.specification import Collection, Specification
-    from hushuffle.specification.mixed import MixedSpecification
+    from hushuffle.specification import Collection
+    from hushuffle.specification.mixed import AnyFile, MixedSpecification
     from hushuffle.specification.sums import SumSpecification
 
 _Key = Parameter(group=Group("Repeatable randomness", sort_key=2))
@@ -86,15 +86,15 @@ def collect(
     """
     cluster = master_of(engine, master)
     _check_options(batches=batches, files=late or interrupted)
-    from hushuffle.specification import Collection, ReachPopulation  # noqa: PLC0415 - only when needed
-    from hushuffle.specification.mixed import load_deployment  # noqa: PLC0415
+    from hushuffle.specification.mixed import load_deployment  # noqa: PLC0415 - only when needed
 
-    collection = load_deployment(specification)
-    if not isinstance(collection, Collection) or isinstance(collection.whole.population, ReachPopulation):
-        options: dict[str, object] = {"--reference": reference, "--batches": batches}
-        arguments: dict[str, Any] = {"sources": tuple(sources or ()), "column": column, "min_batch": min_batch}
-        arguments |= {"base_folder": specification.parent, "budget": budget, "master": cluster}
-        return _other(collection, out, arguments, options, keys=_keys(key_file, ids, round_number, new=new_key))
+    parsed = load_deployment(specification)
+    options: dict[str, Any] = {"sources": tuple(sources or ()), "column": column, "min_batch": min_batch}
+    options |= {"base_folder": specification.parent, "budget": budget, "master": cluster}
+    if parsed.kind_of_deployment in _OTHERS:
+        keys = _keys(key_file, ids, round_number, new=new_key)
+        return _other(parsed, out, {**options, "keys": keys}, reference=reference, batches=batches)
+    collection = cast("Collection", parsed)
     if key_file is not None and ids is None:
         from hushuffle.collection.kept import Fresh  # noqa: PLC0415 - only when needed
 
@@ -105,17 +105,7 @@ def collect(
 
     with heard(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
-            request = Request(
-                sources=tuple(sources or ()),
-                column=column,
-                keys=keys,
-                min_batch=min_batch,
-                base_folder=specification.parent,
-                reference=reference,
-                progress=tell,
-                master=cluster,
-                budget=budget,
-            )
+            request = Request(**options, keys=keys, reference=reference, progress=tell)
             if batches:
                 from hushuffle.collection.batches import collect_batch  # noqa: PLC0415 - only when needed
 
@@ -140,67 +130,39 @@ def collect(
 
         columns = released.columns.items()
         selected = {name: Asked.of(each, request) for name, each in collection.columns.items()}
-        _warn_of_rows(tuple(selected.values()), request, **({"remedy": about.ONE_RECORD} if collection.several else {}))
+        _warn_of_rows(tuple(selected.values()), request, collection.remedy)
         warn({name: about.label_warnings(each.answers.labels, each.answers.instead) for name, each in selected.items()})
         warn({name: about.deployment_warnings(made.protocol, delta=collection.delta) for name, made in columns})
-        if collection.several:
-            warn({"": about.total_warnings([made.protocol for _, made in columns], rounds=collection.rounds)})
+        warn({"": collection.warnings([made.protocol for _, made in columns])})
     return Exit.DONE
 
 
-def _warn_of_rows(selected: Sequence[Asked], request: Request, **remedy: str) -> None:
+def _warn_of_rows(selected: Sequence[Asked], request: Request, remedy: str) -> None:
     """Warn if one person may have several rows, unless a key checks ids or the files are on a cluster."""
     from hushuffle.specification.warnings import row_warnings  # noqa: PLC0415 - only when needed
 
     first = selected[0]
     if request.keys is None and request.master is None and first.person is None:
         answers = {each.column for each in selected}
-        warn({"": row_warnings(first.files, answers=answers, form=first.form, base_folder=first.base_folder, **remedy)})
+        form, folder = first.form, first.base_folder
+        warn({"": row_warnings(first.files, answers=answers, form=form, base_folder=folder, remedy=remedy)})
 
 
-def _other(
-    specification: SumSpecification | MixedSpecification | Collection,
-    out: Path,
-    arguments: dict[str, Any],
-    options: dict[str, object],
-    *,
-    keys: Keys | None,
-) -> Exit:
-    """Collect a sum, a reach study, or groups of randomizers; refuse `options` that have no meaning for them."""
+def _other(file: AnyFile, out: Path, options: dict[str, Any], *, reference: Path | None, batches: bool) -> Exit:
+    """Collect a sum, a reach study, or groups of randomizers; refuse options that have no meaning for them."""
+    given = {"--reference": reference, "--batches": batches, "--column": options["column"]}
+    given |= {"--min-batch": options["min_batch"] > 1, "--key-file": options["keys"], "--budget": options["budget"]}
+    given["--engine spark"] = options["master"]
+    run, refused, reason = _OTHERS[file.kind_of_deployment]
+    sums.refuse({name: given[name] for name in refused or given}, f"{reason} Remove the option.")
     from hushuffle.collection.request import Request  # noqa: PLC0415 - a mistake in the file shows before
-    from hushuffle.specification import Collection  # noqa: PLC0415
-    from hushuffle.specification.mixed import MixedSpecification  # noqa: PLC0415
 
-    if isinstance(specification, Collection):
-        options |= {"--column": arguments["column"], "--min-batch": arguments["min_batch"] > 1, "--key-file": keys}
-        options |= {"--budget": arguments["budget"], "--engine spark": arguments["master"]}
-        sums.refuse(options, "a reach study counts columns in one run on this machine. Remove the option.")
-        return _reach(specification.whole, out, arguments["sources"])
-    if isinstance(specification, MixedSpecification):
-        options |= {"--key-file": keys, "--budget": arguments["budget"], "--engine spark": arguments["master"]}
-        sums.refuse(
-            options, "[[groups]] are collected in one run on this machine with fresh randomness. Remove the option."
-        )
-    sums.refuse(
-        options,
-        "a specification with [sum] is collected in one run, and its messages have no order. Remove the option.",
-    )
     with heard(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
-            request = Request(**arguments, keys=keys, progress=tell)
+            request = Request(**options, progress=tell)
         except InvalidInputError as error:
             raise UsageError(str(error)) from None
-        if isinstance(specification, MixedSpecification):
-            return _groups(specification, out, request)
-        return _sum(specification, out, request)
-
-
-def _reach(specification: Specification, out: Path, sources: tuple[str, ...]) -> Exit:
-    from hushuffle.cli import reach  # noqa: PLC0415 - only when needed
-    from hushuffle.collection.request import Request  # noqa: PLC0415
-
-    with heard(), progress(enabled=sys.stderr.isatty()) as tell:
-        return reach.collect(specification, out, Request(sources=sources, progress=tell))
+        return run(file, out, request)
 
 
 def _sum(specification: SumSpecification, out: Path, request: Request) -> Exit:
@@ -213,7 +175,7 @@ def _sum(specification: SumSpecification, out: Path, request: Request) -> Exit:
     print_lines(lines)
     from hushuffle.specification.warnings import ONE_NUMBER  # noqa: PLC0415 - when needed
 
-    _warn_of_rows([Asked.about(specification.asked, request)], request, remedy=ONE_NUMBER)
+    _warn_of_rows([Asked.about(specification.asked, request)], request, ONE_NUMBER)
     return Exit.DONE
 
 
@@ -230,9 +192,25 @@ def _groups(specification: MixedSpecification, out: Path, request: Request) -> E
     print_lines([*lines, "", *(f"Wrote {file}" for file in released.files)])
     from hushuffle.specification import warnings as about  # noqa: PLC0415 - only when needed
 
-    _warn_of_rows([Asked.about(specification.shared.population, request)], request, remedy=about.ONE_RECORD)
+    _warn_of_rows([Asked.about(specification.shared.population, request)], request, about.ONE_RECORD)
     warn({"": about.weighted_warnings(released.protocol)})
     return Exit.DONE
+
+
+_OTHERS: Final[dict[str, tuple[Callable[[Any, Path, Request], Exit], tuple[str, ...], str]]] = {
+    "reach": (reach.collect, (), "a reach study counts columns in one run on this machine."),
+    "groups": (
+        _groups,
+        ("--reference", "--batches", "--key-file", "--budget", "--engine spark"),
+        "[[groups]] are collected in one run on this machine with fresh randomness.",
+    ),
+    "sum": (
+        _sum,
+        ("--reference", "--batches"),
+        "a specification with [sum] is collected in one run, and its messages have no order.",
+    ),
+}
+"""By kind of deployment: what collects it, the options that it refuses (none given: all), and why."""
 
 
 def _check_options(*, batches: bool, files: str | None) -> None:
@@ -261,9 +239,9 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: 
 
 
 def _of_any(collected: Collected) -> list[str]:
-    lines = _of_columns(collected) if collected.several else _of_one(collected.columns[""])
+    own = _of_one(collected.columns[""]) if "" in collected.columns else _of_columns(collected)
     return [
-        *lines,
+        *own,
         *_of_key(collected.rounds),
         *_of_budget(collected.spent),
         *_of_refused(collected),

@@ -102,7 +102,7 @@ def estimate(
         return _save_counts(tallies, out)
     estimates = {name: tally.estimate() for name, tally in tallies.items()}
     from hushuffle.estimation import project_on_simplex  # noqa: PLC0415
-    from hushuffle.tables.value_files import frequency_table, save_columns, save_frequencies  # noqa: PLC0415
+    from hushuffle.tables.value_files import frequency_table, save_tables, tables_text  # noqa: PLC0415
 
     shown = {name: tallies[name].told_from_noise(made, confidence=confidence) for name, made in estimates.items()}
     projected = {name: project_on_simplex(made) for name, made in estimates.items()} if simplex else {}
@@ -123,19 +123,16 @@ def estimate(
         name: _facts(tally, confidence, shown[name], answers[name], at_once=heavy_hitters, simplex=projected.get(name))
         for name, tally in tallies.items()
     }
-    several = "" not in tables
-    if out is not None and several:
-        save_columns(out, tables, facts)
-    elif out is not None:
-        save_frequencies(out, tables[""], facts[""])
+    if out is not None:
+        save_tables(out, tables, facts)
     if chart is not None:
         _draw(chart, tallies, {**estimates, **projected}, {} if every else shown, confidence, at_once=heavy_hitters)
     if json:
-        _print_json(tables, facts)
+        sys.stdout.write(tables_text(tables, facts))
     else:
         _print(every_value if every else significant, facts, answers, every=every)
     warn({name: tally.warnings(confidence=confidence) for name, tally in tallies.items()})
-    if several:
+    if "" not in tallies:
         from hushuffle.specification.warnings import total_warnings  # noqa: PLC0415 - only when needed
 
         first = next(iter(tallies.values()))
@@ -271,13 +268,6 @@ def _draw(
         for name, tally in tallies.items()
     ]
     save_text(chart, frequency_svg(parts) if chart.suffix == ".svg" else frequency_html(parts))
-
-
-def _print_json(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> None:
-    from hushuffle.tables.value_files import columns_text, frequency_text  # noqa: PLC0415 - only when needed
-
-    several = "" not in tables
-    sys.stdout.write(columns_text(tables, facts) if several else frequency_text(tables[""], facts[""]))
 
 
 def _print(

@@ -11,14 +11,14 @@ from hushuffle.cli.options import json_text
 
 if TYPE_CHECKING:
     from hushuffle.collection.request import Request
-    from hushuffle.specification import Specification
+    from hushuffle.specification import Collection
 
 
-def collect(specification: Specification, out: Path, request: Request) -> Exit:
+def collect(file: Collection, out: Path, request: Request) -> Exit:
     """Collect the publishers' files, and print what was released."""
     from hushuffle.collection.column_views import collect_views  # noqa: PLC0415 - only when needed
 
-    released = collect_views(specification, out=out, request=request)
+    released = collect_views(file.whole, out=out, request=request)
     design = released.design
     cells = sum(view.cells for view in design.views)
     lines = [

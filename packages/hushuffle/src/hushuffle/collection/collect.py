@@ -57,10 +57,6 @@ class Collected:
     refused: Path | None = None
 
     @property
-    def several(self) -> bool:
-        return "" not in self.columns
-
-    @property
     def dropped(self) -> int:
         """Number of answers that were missing (this is not released)."""
         return sum(column.dropped for column in self.columns.values())
@@ -216,14 +212,13 @@ def _candidate(release: Release) -> Candidate:
 
 
 def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
-    if request.column is not None and collection.several:
-        fail("`--column` is for specifications of one column without data: this specification has [[columns]].")
+    collection.check_column(request.column)
     _refuse_local(collection, request)
     folder = place / "release"
     folder.mkdir()
     with _engine(collection, request):
         releases = _made(collection, request, place, folder)
-    if not collection.several:
+    if "" in releases:
         (only,) = releases.values()
         return Prepared(releases=releases, manifest=only.manifest, central=only.central, folder=folder)
     request.tell("the guarantee of all columns", 1.0)
@@ -252,8 +247,8 @@ def _refuse_local(collection: Collection, request: Request) -> None:
 
 @contextmanager
 def _engine(collection: Collection, request: Request) -> Iterator[None]:
-    """Keep one Spark session for all columns if Spark collects; raise an error if Spark cannot run the collection."""
-    if request.master is None or not collection.several:
+    """Keep one Spark session for several columns; raise an error if Spark cannot run the collection."""
+    if request.master is None or len(collection.columns) == 1:
         yield
         return
     for column in collection.columns.values():

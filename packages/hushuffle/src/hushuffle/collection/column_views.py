@@ -112,7 +112,7 @@ class _Columns:
 
     @classmethod
     def opened(cls, names: Sequence[str], design: ColumnViews, request: Request) -> _Columns:
-        files = _named(request.sources, names, request.base_folder)
+        files = _named(request.sources, names)
         entries = tuple(_entries(name, files[name], design) for name in names)
         filters = [each for each in entries if isinstance(each, BloomFilter)]
         for name, each in zip(names, entries, strict=True):
@@ -145,7 +145,7 @@ class _Columns:
             yield columns
 
 
-def _named(sources: Sequence[str], names: Sequence[str], folder: Path) -> dict[str, Path]:
+def _named(sources: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
     pairs = [source.partition("=") for source in sources]
     given = [name for name, _, _ in pairs]
     if sorted(given) != sorted(names) or not all(file for _, _, file in pairs):
@@ -153,7 +153,7 @@ def _named(sources: Sequence[str], names: Sequence[str], folder: Path) -> dict[s
             "A reach study needs the file of each publisher once: --input NAME=FILE for "
             f"{', '.join(names)}. Files are unflipped Bloom filters (.npz) or numbers of contacts (.npy)."
         )
-    return {name: folder / Path(file).expanduser() for name, _, file in pairs}
+    return {name: Path(file).expanduser() for name, _, file in pairs}
 
 
 def _entries(name: str, file: Path, design: ColumnViews) -> BloomFilter | npt.NDArray[Any]:

@@ -19,6 +19,7 @@ from hushuffle.collection.request import REPORTS, Keys, Request
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.specification import Collection
 from hushuffle.specification.mixed import load_deployment
+from hushuffle.specification.reading import Columns
 
 
 def collect_table(
@@ -67,7 +68,7 @@ def collect_table(
     (3, 1)
     """
     collection = load_deployment(specification)
-    if not isinstance(collection, Collection) or collection.several:
+    if not isinstance(collection, Collection) or isinstance(collection, Columns):
         _checks.unsupported("A table is collected for one column: use a specification without [[columns]] and [sum].")
     if collection.whole.shuffler.reveals is Reveals.SUMS:
         _checks.unsupported("Secure aggregation releases sums and no reports: use `hushuffle collect`.")

@@ -101,6 +101,11 @@ class File(Section):
             del tables["statement"]
         return tables
 
+    @property
+    def deployed(self) -> Self:
+        """What a deployment is built from."""
+        return self
+
     def effective(self) -> str:
         """Return the specification as TOML text with all defaults written out."""
         return tomli_w.dumps(self.plain())

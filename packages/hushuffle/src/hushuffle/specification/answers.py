@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, create_model
 
@@ -31,7 +31,11 @@ ANSWER_KEYS: Final = ("kind", *dict.fromkeys(key for table in _TABLES for key in
 
 
 class _Keys(Section):
+    kind_of_deployment: ClassVar[str] = "column"
     kind: str | None = None
+
+    def explored(self) -> None:
+        """Raise an error if `explore` cannot vary these people."""
 
     @property
     def answer(self) -> Answer:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,10 @@ from hushuffle.mechanisms.mixed_protocol import MOST_GROUPS, MixedProtocol
 from hushuffle.specification._base import File, Name, Section, table_in, tables_in, unfit
 from hushuffle.specification.kinds import AnyRandomizer, AnyShuffler
 from hushuffle.specification.population import NO_COLUMN, AnyPopulation
-from hushuffle.specification.reading import Collection, parsed, read_text, tables_of
+from hushuffle.specification.reading import Collection, parse_collection, parsed, read_text, tables_of
 from hushuffle.specification.rules import broken_rules, with_files
 from hushuffle.specification.specification import Specification, StatementSection, Targets
-from hushuffle.specification.sums import SumSpecification
-from hushuffle.specification.sums import load_deployment as load_other
+from hushuffle.specification.sums import SumSpecification, parse_sum
 from hushuffle.specification.wording import COLLECTION, Vocabulary, shown
 
 Integers = npt.NDArray[np.int64]
@@ -43,6 +42,7 @@ class Group(Section):
 class MixedSpecification(File):
     """Groups of people with different randomizers, who answer one question, behind one shuffler."""
 
+    kind_of_deployment: ClassVar[str] = "groups"
     title: Name | None = None
     """Title of the report."""
     group_column: Name | None = None
@@ -170,23 +170,30 @@ _WORDS: Final = Vocabulary(
 
 
 def is_mixed(text: str) -> bool:
-    """Return whether TOML text describes groups of people with different randomizers.
-
-    >>> is_mixed("[[groups]]"), is_mixed("[query]")
-    (True, False)
-    """
+    """Return whether TOML text describes groups of people with different randomizers."""
     return "groups" in tables_of(text)
-
-
-def load_deployment(path: str | Path) -> Collection | SumSpecification | MixedSpecification:
-    text = read_text(path)
-    return parse_mixed(text, file=str(path), base_folder=Path(path).parent) if is_mixed(text) else load_other(path)
 
 
 def parse_mixed(text: str, *, file: str = "specification", base_folder: Path = Path()) -> MixedSpecification:
     """Return the specification of groups in TOML `text`; messages call the text `file`."""
     prepare = partial(with_files, base_folder=base_folder)
     return parsed(text, MixedSpecification, file=file, words=_WORDS, prepare=prepare)
+
+
+AnyFile = Collection | SumSpecification | MixedSpecification
+_PARSERS: Final[Mapping[str, Callable[..., AnyFile]]] = {"groups": parse_mixed, "sum": parse_sum}
+"""What parses a file that has this key."""
+
+
+def load_deployment(path: str | Path) -> AnyFile:
+    return parse_deployment(read_text(path), file=str(path), base_folder=Path(path).parent)
+
+
+def parse_deployment(text: str, *, file: str, base_folder: Path) -> AnyFile:
+    """Return what TOML `text` describes: groups, a sum, or a collection of columns; messages call the text `file`."""
+    tables = tables_of(text)
+    parse = next((parser for key, parser in _PARSERS.items() if key in tables), parse_collection)
+    return parse(text, file=file, base_folder=base_folder)
 
 
 class GroupBatches:

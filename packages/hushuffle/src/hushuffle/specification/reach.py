@@ -48,6 +48,7 @@ class Audiences:
 class ReachPopulation(WithoutFiles, Section):
     """Publishers with audiences, and the number of bits and hash functions of their Bloom filters."""
 
+    kind_of_deployment: ClassVar[str] = "reach"
     most: ClassVar[int] = 1
     grid: ClassVar[None] = None
     answer: ClassVar[Answer] = SHARES
@@ -99,6 +100,15 @@ class ReachPopulation(WithoutFiles, Section):
             "without p it finds the smallest p for targets.epsilon."
         )
         raise UnsupportedProtocolError(message)
+
+    def explored(self) -> NoReturn:
+        """Raise an error, because `explore` varies people with one value each.
+
+        Raises:
+            SpecificationError: always.
+        """
+        hint = "Run assess for the charts of a reach study."
+        unfit("population", "must be people with one value each for explore", "a study of reach", hint)
 
     def answered(self, column: str | None, *, given: bool) -> NoReturn:  # noqa: ARG002 - as the other kinds
         """Raise an error, because a reach study has no answers to collect.

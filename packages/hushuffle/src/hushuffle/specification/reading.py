@@ -8,20 +8,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import tomli_w
 from pydantic import ValidationError
 
 from hushuffle import _checks
+from hushuffle._checks import fail
 from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.model import Warned
 from hushuffle.specification._base import File, table_in, unfit
 from hushuffle.specification.answers import ANSWER_KEYS
 from hushuffle.specification.kinds import AnyShuffler
 from hushuffle.specification.population import ASKED, NO_COLUMN
 from hushuffle.specification.rules import with_files
 from hushuffle.specification.specification import Specification
+from hushuffle.specification.warnings import ONE_RECORD, PERSON, total_warnings
 from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, shown
 
 _PLACE: Final = re.compile(r"(.*?)(?: \(at (?:line (\d+), column (\d+)|end of document)\))?", re.DOTALL)
@@ -170,10 +174,10 @@ _NOT_OF_COLUMNS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """Columns of the same people that are collected together; a single column is a collection, too.
+    """Columns of the same people that are collected together; in this class a single column, whose name is "".
 
-    `columns` maps the name of each column's folder to the column's specification; the name is "" if there is only one
-    column. `epsilon` is the largest acceptable central epsilon of all columns together, in all `rounds`, at `delta`.
+    `columns` maps the name of each column's folder to the column's specification. `epsilon` is the largest acceptable
+    central epsilon of all columns together, in all `rounds`, at `delta`.
     """
 
     title: str | None
@@ -195,9 +199,29 @@ class Collection:
         )
 
     @property
-    def several(self) -> bool:
-        """Whether the collection has several columns, each with a folder."""
-        return "" not in self.columns
+    def kind_of_deployment(self) -> str:
+        return self.columns[""].kind_of_deployment
+
+    @property
+    def deployed(self) -> Specification | Collection:
+        """What a deployment is built from: the single column, or the collection of several."""
+        return self.columns[""]
+
+    def single(self, command: str, hint: str, *, file: str) -> Specification:  # noqa: ARG002 - if there are several
+        """Return the single column, or raise an error if there are several."""
+        return self.columns[""]
+
+    def check_column(self, column: str | None) -> None:
+        """Raise an error if a column of the data is chosen for a specification that names its columns."""
+
+    def warnings(self, protocols: Sequence[Protocol]) -> Iterator[Warned]:  # noqa: ARG002 - if there are several
+        """Yield the warnings about the reports of all columns together."""
+        yield from ()
+
+    @property
+    def remedy(self) -> str:
+        """What to do about several records of a person."""
+        return PERSON
 
     @property
     def shuffler(self) -> AnyShuffler:
@@ -223,9 +247,40 @@ class Collection:
 
     def effective(self) -> str:
         """Return TOML text with all defaults written out, for `parse_collection`."""
+        return self.whole.effective()
+
+    def plain(self) -> dict[str, Any]:
+        """Return the tables of `effective`, with several columns by name."""
+        return tomllib.loads(self.effective())
+
+
+class Columns(Collection):
+    """Several columns, each with a folder of its name."""
+
+    @property
+    def kind_of_deployment(self) -> str:
+        return "columns"
+
+    @property
+    def deployed(self) -> Collection:
+        return self
+
+    def single(self, command: str, hint: str, *, file: str) -> NoReturn:
+        unfit("columns", f"must not be several to {command}", f"{len(self.columns)}", hint, where=file)
+
+    def check_column(self, column: str | None) -> None:
+        if column is not None:
+            fail("`--column` is for specifications of one column without data: this specification has [[columns]].")
+
+    def warnings(self, protocols: Sequence[Protocol]) -> Iterator[Warned]:
+        return total_warnings(protocols, rounds=self.rounds)
+
+    @property
+    def remedy(self) -> str:
+        return ONE_RECORD
+
+    def effective(self) -> str:
         whole = self.whole.plain()
-        if not self.several:
-            return self.whole.effective()
         shared = ("title", "rounds", "shuffler", "targets", "statement")
         tables: dict[str, Any] = {key: whole[key] for key in shared if key in whole}
         tables["population"] = {key: whole["population"][key] for key in SHARED if key in whole["population"]}
@@ -233,8 +288,7 @@ class Collection:
         return tomli_w.dumps(tables)
 
     def plain(self) -> dict[str, Any]:
-        """Return the tables of `effective`, with the columns by name."""
-        plain = tomllib.loads(self.effective())
+        plain = super().plain()
         return {**plain, "columns": {column["name"]: column for column in plain["columns"]}}
 
 
@@ -278,7 +332,7 @@ def parse_collection(text: str, *, file: str = "specification", base_folder: Pat
     if problems:
         raise SpecificationError(file, tuple(_in_order(problems, _SECTIONS)))
     whole = next(iter(specifications.values()))
-    return Collection(
+    return Columns(
         title=whole.title,
         columns={name: _without_target(one) for name, one in specifications.items()},
         delta=whole.targets.delta,

@@ -181,6 +181,10 @@ class Specification(File):
         return broken_rules(raw)
 
     @property
+    def kind_of_deployment(self) -> str:
+        return self.population.kind_of_deployment
+
+    @property
     def person_known(self) -> bool:
         """Whether the person of each row is known: `population.person` is set, or there are no rows."""
         return not isinstance(self.population, DataPopulation) or self.population.person is not None

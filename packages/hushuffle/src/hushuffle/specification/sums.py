@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
@@ -14,7 +14,7 @@ from hushuffle.mechanisms.split_and_mix import MOST_COORDINATES, SplitAndMix
 from hushuffle.specification._base import File, Name, Probability, Section, table_in, unfit
 from hushuffle.specification.answers import answer_problems
 from hushuffle.specification.population import ASKED, NO_COLUMN, AnyPopulation, CountedPopulation, DataPopulation
-from hushuffle.specification.reading import Collection, load_collection, parsed, read_text, tables_of
+from hushuffle.specification.reading import parsed, tables_of
 from hushuffle.specification.specification import Responsible, Vouched, Voucher
 from hushuffle.specification.wording import Vocabulary
 
@@ -72,6 +72,7 @@ class SumStatement(Responsible):
 class SumSpecification(File):
     """The specification of a sum and a mean of people's numbers, for which each person sends several messages."""
 
+    kind_of_deployment: ClassVar[str] = "sum"
     title: Name | None = None
     """Title of the report."""
     rounds: Annotated[int, Field(ge=1, le=10**6)] | None = None
@@ -180,23 +181,11 @@ _WORDS: Final = Vocabulary(
 
 
 def is_sum(text: str) -> bool:
-    """Return whether TOML text specifies a sum by several messages.
-
-    >>> is_sum("[sum]"), is_sum("[query]")
-    (True, False)
-    """
+    """Return whether TOML text specifies a sum by several messages."""
     return "sum" in tables_of(text)
 
 
-def load_deployment(path: str | Path) -> Collection | SumSpecification:
-    return load_sum(path) if is_sum(read_text(path)) else load_collection(path)
-
-
-def load_sum(path: str | Path) -> SumSpecification:
-    return parse_sum(read_text(path), file=str(path))
-
-
-def parse_sum(text: str, *, file: str = "specification") -> SumSpecification:
+def parse_sum(text: str, *, file: str = "specification", base_folder: Path = Path()) -> SumSpecification:  # noqa: ARG001
     """Return the specification of a sum in TOML `text`; messages call the text `file`.
 
     >>> found = parse_sum('''

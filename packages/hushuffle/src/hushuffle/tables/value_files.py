@@ -89,21 +89,30 @@ def _ends(intervals: npt.NDArray[np.float64], of: str = "") -> dict[str, npt.NDA
     return {f"{of}{end}": np.ascontiguousarray(intervals[:, place]) for place, end in enumerate(("low", "high"))}
 
 
-def frequency_text(table: pl.DataFrame, facts: dict[str, Any]) -> str:
-    document = {"schema_version": 1, "content": "frequencies", **facts, "frequencies": table.to_dicts()}
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+def tables_text(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> str:
+    """Return the tables of columns by name as JSON, with `facts`; the name of a single column is ""."""
+    columns = {name: {**facts[name], "frequencies": table.to_dicts()} for name, table in tables.items()}
+    document = {"content": "frequencies of columns", "columns": columns}
+    if "" in columns:
+        document = {"content": "frequencies", **columns[""]}
+    return json.dumps({"schema_version": 1, **document}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def save_frequencies(path: Path, table: pl.DataFrame, facts: dict[str, Any]) -> None:
-    """Write a table as .csv (texts as by `in_cell`), .parquet or .json (with `facts`): the whole file or nothing."""
+def save_tables(path: Path, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> None:
+    """Write the tables as .csv (texts as by `in_cell`), .parquet or .json (with `facts`): the whole file or nothing.
+
+    A table of several columns has a first field `column`.
+    """
     check_kind(path)
     content = BytesIO()  # written by Polars into the file itself, a full disk would not be told from a mistake
+    parts = [table.select(pl.lit(name).alias("column"), pl.all()) if name else table for name, table in tables.items()]
     if path.suffix == ".csv":
-        table.with_columns(pl.col(pl.String).map_elements(in_cell, return_dtype=pl.String)).write_csv(content)
+        escaped = pl.col(pl.String).map_elements(in_cell, return_dtype=pl.String)
+        pl.concat(parts).with_columns(escaped).write_csv(content)
     elif path.suffix == ".parquet":
-        table.write_parquet(content)
+        pl.concat(parts).write_parquet(content)
     else:
-        content.write(frequency_text(table, facts).encode())
+        content.write(tables_text(tables, facts).encode())
     _write_whole(path, content.getvalue())
 
 
@@ -117,21 +126,6 @@ def in_cell(text: str) -> str:
     ["'=HYPERLINK(A1)", '-1.5', "'-no", "''tis", 'yes']
     """
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
-
-
-def columns_text(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> str:
-    columns = {name: {**facts[name], "frequencies": table.to_dicts()} for name, table in tables.items()}
-    document = {"schema_version": 1, "content": "frequencies of columns", "columns": columns}
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def save_columns(path: Path, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> None:
-    """Write the tables of several columns as .csv, .parquet (with a first field `column`) or .json (with `facts`)."""
-    if path.suffix == ".json":
-        save_text(path, columns_text(tables, facts))
-        return
-    named = [table.select(pl.lit(name).alias("column"), pl.all()) for name, table in tables.items()]
-    save_frequencies(path, pl.concat(named), {})
 
 
 def save_text(path: Path, text: str) -> None:

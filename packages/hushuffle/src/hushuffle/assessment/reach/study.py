@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from hushuffle.assessment.chapters import Chapter, Collected, Draft, unrun
 from hushuffle.assessment.findings import Questions
@@ -40,10 +40,10 @@ _SHOWN: Final = {"union": "union", "patterns": "bit patterns", "contacts": "cont
 class ReachStudy(Collected):
     """Audiences of publishers, whose people send no reports."""
 
-    def __init__(self, specification: Specification, population: ReachPopulation, folder: Path) -> None:
+    def __init__(self, specification: Specification, folder: Path) -> None:
         super().__init__(specification, "Assessment of a reach study", folder)
         self.specification = specification
-        self.audience = population
+        self.audience = cast(ReachPopulation, specification.population)
 
     @cached_property
     def audiences(self) -> Audiences:
@@ -77,7 +77,7 @@ class ReachStudy(Collected):
         return [] if self.dummies else [self.design.protocol]
 
     def planned(self, colluders: int) -> ReachStudy:
-        return ReachStudy(unrun(self.specification, colluders), self.audience, self.folder)
+        return ReachStudy(unrun(self.specification, colluders), self.folder)
 
     def calibrate(self, progress: Progress | None = None) -> Choice:
         """Return the smallest flip probability for targets.epsilon, and the largest for targets.standard_error.
@@ -95,7 +95,7 @@ class ReachStudy(Collected):
         ...     shuffler = { kind = "uniform" }
         ...     targets = { delta = 1e-6, epsilon = 0.1, standard_error = 0.02 }
         ... ''')
-        >>> choice = ReachStudy(specification, specification.population, Path()).calibrate()
+        >>> choice = ReachStudy(specification, Path()).calibrate()
         >>> round(choice.private.settings["p"], 4), round(choice.private.standard_error, 4), choice.met
         (0.0961, 0.0061, True)
         >>> round(choice.accurate.settings["p"], 4)

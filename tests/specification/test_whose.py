@@ -69,17 +69,17 @@ def test_a_question_without_an_answer_is_refused_once(kind: str) -> None:
 def test_that_every_row_is_another_persons_is_said_everywhere(kind: str) -> None:
     text, read = EVERY[kind]
     found: Specification | Collection | SumSpecification = read(answering(text, "none"))
-    assert found.person_known
-    assert not read(text).person_known
     assert tomllib.loads(found.effective())["population"]["person"] == "none"
     assert read(found.effective()) == found
     population = next(iter(found.columns.values())).population if isinstance(found, Collection) else found.population
     assert population.whose is None
+    assert population.person_known
 
 
 def test_without_rows_there_is_nothing_to_say() -> None:
-    assert parse(PLANNED).person_known
-    assert parse(answering(SURVEY, "user")).person_known
+    assert parse(PLANNED).population.person_known
+    assert parse(answering(SURVEY, "user")).population.person_known
+    assert not parse(SURVEY).population.person_known
 
 
 def test_none_is_no_column(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_none_is_no_column(tmp_path: Path) -> None:
     with pytest.raises(SpecificationError, match="reports_per_person: needs person"):
         parse(answering(SURVEY, 'none", reports_per_person = 2, title = "').replace(', title = ""', ""))
     mallows = 'kind = "mallows", theta = 1.0, groups = { columns = ["age"], radius = 1.0 }'
-    assert parse(answering(SURVEY, "none").replace('kind = "uniform"', mallows)).person_known
+    assert parse(answering(SURVEY, "none").replace('kind = "uniform"', mallows)).population.person_known
 
 
 @pytest.mark.parametrize("place", ["population", "columns"])

@@ -60,12 +60,10 @@ class OneColumn(Collected):
         return OneColumn(unrun(self.whole, colluders), self.folder)
 
     def calibrate(self, progress: Progress | None = None) -> Choice:
-        from hushuffle.assessment.calibrate import calibrate, calibrate_messages
-        from hushuffle.assessment.messages import has_messages_to_choose
+        from hushuffle.assessment.calibrate import CALIBRATED
 
-        if has_messages_to_choose(self.whole):
-            return calibrate_messages(self.whole, base_folder=self.folder)
-        return calibrate(self.whole, base_folder=self.folder, progress=progress)
+        run = CALIBRATED[self.whole.shuffler.declared().calibrated]
+        return run(self.whole, base_folder=self.folder, progress=progress)
 
     def smallest_batch(self) -> SmallestBatch:
         epsilon, exposure = wanted_epsilon(self.whole.targets.epsilon), Exposure.of(self.whole)

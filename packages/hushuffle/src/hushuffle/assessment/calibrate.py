@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NoReturn
 
 from hushuffle.assessment import findings
 from hushuffle.assessment.targets import GUESSES, Choice, Point
@@ -104,7 +104,12 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     return choice
 
 
-def calibrate_messages(specification: Specification, *, base_folder: Path = Path()) -> Choice:
+def calibrate_messages(
+    specification: Specification,
+    *,
+    base_folder: Path = Path(),
+    progress: Progress | None = None,  # noqa: ARG001 - as calibrate
+) -> Choice:
     """Return the fewest messages of each person that meet the privacy target of a specification.
 
     Raises:
@@ -140,6 +145,15 @@ def calibrate_messages(specification: Specification, *, base_folder: Path = Path
         written=point(column.protocol, column.central(column.protocol)),
         private=point(calibration.protocol, calibration.bound),
     )
+
+
+def _fixed(specification: Specification, **_: Any) -> NoReturn:
+    hint = "The keys of [shuffler] already set the guarantee, so there is nothing to search. Run assess instead."
+    unfit("shuffler.kind", "must be another to calibrate", f'"{specification.shuffler.kind}"', hint)
+
+
+CALIBRATED: Final = {"noise": calibrate, "messages": calibrate_messages, "nothing": _fixed}
+"""The calibration of each answer to `SettingsTable.calibrated`."""
 
 
 def _choice(column: Column, chosen: Protocol, *, private: Point, **facts: Any) -> Choice:

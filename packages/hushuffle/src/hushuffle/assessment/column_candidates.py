@@ -13,7 +13,7 @@ from hushuffle.assessment import findings
 from hushuffle.assessment.candidates import UNIFORM, Candidate, Miss, Search, Wishes, fit, rounded
 from hushuffle.assessment.columns import all_central, all_excess, guarantees
 from hushuffle.assessment.message_candidates import AnswerWishes
-from hushuffle.assessment.messages import dummies_of, messages_of
+from hushuffle.assessment.messages import messages_of
 from hushuffle.assessment.noise_candidates import ColumnSearch, NoiseSearch, mechanisms, simplest
 from hushuffle.assessment.targets import Point, targets
 from hushuffle.assessment.trials import error_of
@@ -215,7 +215,7 @@ class CollectionSearch(NoiseSearch):
             shuffler=behind,
             point=Point(settings={"local_epsilon": max(chosen)}, central=central, standard_error=error),
             bits=sum(messages * protocol.randomizer.layout.bits for protocol in protocols),
-            dummies=sum(map(dummies_of, protocols)),
+            dummies=sum(protocol.shuffler.added_dummies for protocol in protocols),
             shuffled=True,
             targets=targets(
                 self.wishes.whole.whole,

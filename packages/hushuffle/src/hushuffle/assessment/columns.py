@@ -205,7 +205,9 @@ class SeveralColumns(Collected):
 
     def _together_warned(self, draft: Draft) -> None:
         populations = [column.population for column in self.collection.columns.values()]
-        draft.warnings += total_warnings(self.protocols, rounds=self.collection.rounds)
+        draft.warnings += total_warnings(
+            dict(zip(self.columns, self.protocols, strict=True)), rounds=self.collection.rounds
+        )
         draft.warnings += warnings.about_rows(populations, base_folder=self.folder, remedy=ONE_RECORD)
 
     def _each(self, draft: Draft) -> None:

@@ -11,7 +11,7 @@ from hushuffle import _checks
 from hushuffle.assessment.chapters import NO_FIGURE, Compared
 from hushuffle.assessment.choice_report import useless
 from hushuffle.assessment.deployment import opened
-from hushuffle.model import Bound, Cell, Progress, Report, Table, Target, silent
+from hushuffle.model import Cell, Progress, Report, Table, Target, as_bound, silent
 from hushuffle.model.report import software
 
 _LAST: Final = (
@@ -70,8 +70,7 @@ def comparison_report(compared: Sequence[Compared]) -> Report:
 
 
 def _useless(compared: Compared) -> Iterator[str]:
-    error = compared.facts.get("standard error")
-    if isinstance(error, Bound):
+    if error := as_bound(compared.facts.get("standard error")):
         yield from useless({"a share": error.upper}, compared.k)
 
 

@@ -53,6 +53,8 @@ class _Axes:
     epsilon: Axis
     delta: Axis
     dummies: Axis
+    movable: bool
+    """Whether the number of dummies can be varied."""
 
     @property
     def all(self) -> tuple[Axis, ...]:
@@ -105,7 +107,7 @@ def explore(
         own=own,
         exposure=exposure,
         ordered=axes.epsilon.ordered,
-        movable=len(axes.dummies.stops) > 1 and not sends_more(own),
+        movable=axes.movable,
         sends=sends_more(own),
     )
     rows = adversaries(deployments, axes.n, axes.k, axes.epsilon, axes.delta, axes.dummies, tell=tell)
@@ -140,13 +142,20 @@ def _axes(specification: Specification, people: People, own: Protocol) -> _Axes:
     steps = (step for step in range(-_PER_DECADE, _PER_DECADE + 1) if step)
     sizes = (_rounded(own.n * 10 ** (step / _PER_DECADE)) for step in steps)
     delta = specification.targets.delta
-    given = Exposure.of(specification).reports
+    exposure, movable = Exposure.of(specification), False
+    if sends_more(own):
+        dummies = _messages(own)
+    else:
+        dummies = _dummies(own, exposure)
+        movable = len(dummies.stops) > 1
+    given = exposure.reports
     return _Axes(
         n=_axis("n", "People" if given == 1 else "Reports", (max(size, given + 1) for size in sizes), own.n),
         k=_values(specification, people, own),
         epsilon=_noise(own),
         delta=_axis("delta", "Delta", (delta * times for times in _DELTAS if delta * times < 0.5), delta),
-        dummies=_messages(own) if sends_more(own) else _dummies(own, Exposure.of(specification)),
+        dummies=dummies,
+        movable=movable,
     )
 
 

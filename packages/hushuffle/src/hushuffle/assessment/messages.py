@@ -11,8 +11,6 @@ from hushuffle.assessment.trials import worst_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Chart, Series, Table
 from hushuffle.questions.dp import epsilon
-from hushuffle.specification import Specification
-from hushuffle.specification._base import unfit
 from hushuffle.specification.exposure import ONCE, Exposure
 
 _TIMES: Final = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
@@ -26,11 +24,6 @@ def sends_more(protocol: Protocol) -> bool:
 def messages_of(protocol: Protocol) -> float:
     """Return the mean number of messages of one person, with the report."""
     return 1 + protocol.shuffler.own_messages
-
-
-def dummies_of(protocol: Protocol) -> float:
-    """Return the expected number of dummies of the shuffler itself."""
-    return 0.0 if sends_more(protocol) else protocol.shuffler.expected_dummies
 
 
 def message_table(protocol: Protocol) -> Table:
@@ -100,9 +93,14 @@ def message_tables(protocol: Protocol, *, delta: float) -> Iterator[Table]:
         yield dummy_table(protocol, delta=delta)
 
 
-def message_charts(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> tuple[Chart, Chart]:
-    """Return charts of the central epsilon and of the standard error against the number of additional messages."""
+def message_charts(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> tuple[Chart, ...]:
+    """Return charts of the central epsilon and of the standard error against the number of additional messages.
+
+    Empty if people send none.
+    """
     here = protocol.shuffler.own_messages
+    if not here:
+        return ()
     numbers = sorted({here * times for times in _TIMES if here * times <= protocol.shuffler.most_own_messages})
     others = [with_messages(protocol, number) for number in numbers]
     label = "additional messages of each person"
@@ -139,16 +137,3 @@ def message_charts(protocol: Protocol, *, delta: float, exposure: Exposure = ONC
 def with_messages(protocol: Protocol, number: float) -> Protocol:
     """Return the protocol in which each person sends on average `number` additional messages."""
     return replace(protocol, shuffler=protocol.shuffler.with_own_messages(number))
-
-
-def has_messages_to_choose(specification: Specification) -> bool:
-    """Return whether calibration chooses a number of messages, because people send additional messages.
-
-    Raises:
-        SpecificationError: the shuffler adds dummies of each value, whose distribution is fixed.
-    """
-    chosen = specification.shuffler.declared().calibrated
-    if chosen == "nothing":
-        hint = "The keys of [shuffler] already set the guarantee, so there is nothing to search. Run assess instead."
-        unfit("shuffler.kind", "must be another to calibrate", f'"{specification.shuffler.kind}"', hint)
-    return chosen == "messages"

@@ -27,7 +27,7 @@ from hushuffle.assessment.candidates import (
     rounded,
 )
 from hushuffle.assessment.memoised import compared_reports
-from hushuffle.assessment.messages import dummies_of, messages_of
+from hushuffle.assessment.messages import messages_of
 from hushuffle.assessment.targets import GUESSES, Point
 from hushuffle.assessment.trials import FINE, error_of, least_accurate
 from hushuffle.errors import InvalidInputError, SpecificationError
@@ -248,7 +248,7 @@ class ColumnSearch(NoiseSearch):
             shuffler=behind,
             point=point,
             bits=messages * protocol.randomizer.layout.bits,
-            dummies=dummies_of(protocol),
+            dummies=protocol.shuffler.added_dummies,
             shuffled=written["kind"] != "none",
             targets=self.wishes.held(self.specification, protocol, self.exposure, point),
             specification=self.wishes.text(self._randomizer(local), written),

@@ -133,7 +133,7 @@ def collect(
         _warn_of_rows(tuple(selected.values()), request, collection.remedy)
         warn({name: about.label_warnings(each.answers.labels, each.answers.instead) for name, each in selected.items()})
         warn({name: about.deployment_warnings(made.protocol, delta=collection.delta) for name, made in columns})
-        warn({"": collection.warnings([made.protocol for _, made in columns])})
+        warn({"": about.total_warnings({name: made.protocol for name, made in columns}, rounds=collection.rounds)})
     return Exit.DONE
 
 

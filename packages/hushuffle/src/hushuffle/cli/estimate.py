@@ -132,12 +132,11 @@ def estimate(
     else:
         _print(every_value if every else significant, facts, answers, every=every)
     warn({name: tally.warnings(confidence=confidence) for name, tally in tallies.items()})
-    if "" not in tallies:
-        from hushuffle.specification.warnings import total_warnings  # noqa: PLC0415 - only when needed
+    from hushuffle.specification.warnings import total_warnings  # noqa: PLC0415 - only when needed
 
-        first = next(iter(tallies.values()))
-        protocols = [tally.protocol for tally in tallies.values()]
-        warn({"": total_warnings(protocols, rounds=first.specification.rounds or 1)})
+    first = next(iter(tallies.values()))
+    protocols = {name: tally.protocol for name, tally in tallies.items()}
+    warn({"": total_warnings(protocols, rounds=first.specification.rounds or 1)})
     if not json and (out is not None or chart is not None):
         sys.stdout.write("\n" + "".join(f"Wrote {file}\n" for file in (out, chart) if file is not None))
     return Exit.DONE
@@ -186,9 +185,9 @@ def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:
     from hushuffle.collection.released import counts_text  # noqa: PLC0415
     from hushuffle.tables.value_files import save_text  # noqa: PLC0415 - only when needed
 
-    if "" not in tallies:
+    tally, *others = tallies.values()
+    if others:
         misused(f"--counts-only needs one column: pass FOLDER/NAME, where NAME is one of {', '.join(tallies)}.")
-    tally = tallies[""]
     save_text(out, counts_text(tally.manifest, tally.counts.counts))
     sys.stdout.write(f"Wrote {out}\n")
     return Exit.DONE

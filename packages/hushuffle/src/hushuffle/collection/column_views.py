@@ -109,34 +109,34 @@ class _Columns:
 
     bits: int
     entries: tuple[BloomFilter | npt.NDArray[Any], ...]
+    patterns: bool
+    """Whether all publishers sent filters."""
 
     @classmethod
     def opened(cls, names: Sequence[str], design: ColumnViews, request: Request) -> _Columns:
         files = _named(request.sources, names)
         entries = tuple(_entries(name, files[name], design) for name in names)
-        filters = [each for each in entries if isinstance(each, BloomFilter)]
-        for name, each in zip(names, entries, strict=True):
-            if isinstance(each, BloomFilter):
-                try:
-                    same_design(filters[0], each)
-                except InvalidInputError as error:
-                    fail(f"{files[name]}, the filter of {name}: {error}")
+        filters = {name: each for name, each in zip(names, entries, strict=True) if isinstance(each, BloomFilter)}
+        for name, each in filters.items():
+            try:
+                same_design(next(iter(filters.values())), each)
+            except InvalidInputError as error:
+                fail(f"{files[name]}, the filter of {name}: {error}")
         counted = {place for view in design.views if view.shows == "contacts" for place in view.publishers}
-        bits_only = [names[place] for place in sorted(counted) if isinstance(entries[place], BloomFilter)]
+        bits_only = [names[place] for place in sorted(counted) if names[place] in filters]
         if bits_only:
             fail(
                 f"A view shows contacts, but {', '.join(bits_only)} sent filters of bits. Pass a .npy file with the "
                 "number of contacts of each column."
             )
-        return cls(bits=design.columns, entries=entries)
+        return cls(bits=design.columns, entries=entries, patterns=len(filters) == len(names))
 
     def chunks(self, request: Request) -> Iterator[npt.NDArray[Any]]:
         """Yield bit patterns, shape (c,), or, if a publisher sent contacts, entries, shape (c, publishers)."""
-        patterns = all(isinstance(each, BloomFilter) for each in self.entries)
         for start in range(0, self.bits, CHUNK):
             request.tell("counting columns", start / self.bits)
             stop = min(start + CHUNK, self.bits)
-            if not patterns:
+            if not self.patterns:
                 yield np.stack([_part(each, start, stop).astype(np.uint16) for each in self.entries], axis=1)
                 continue
             columns = np.zeros(stop - start, dtype=np.int32)

@@ -154,7 +154,7 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         persons=gathered.persons,
         beyond=gathered.beyond,
         largest=gathered.largest,
-        person_known=specification.person_known,
+        person_known=specification.population.person_known,
         clipped=gathered.clipped,
         reports=specification.population.most,
         total=total,

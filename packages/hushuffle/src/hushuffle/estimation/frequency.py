@@ -14,7 +14,7 @@ from hushuffle.estimation.readout import counted, frequency_variance
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import support_law
-from hushuffle.model import Estimate, Histogram, Transcript
+from hushuffle.model import Estimate, Histogram, Transcript, released_reports
 
 _CELLS: Final = 1 << 20
 """Largest number of pairs of report and value in memory at once."""
@@ -62,7 +62,7 @@ def estimate(
         if protocol.shuffler.value_law is not None:  # reports are values: each report counts for one value
             _check_size(protocol, counts.total)
     else:
-        array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
+        array = released_reports(reports)
         protocol = _received(protocol, array)
         counts = randomizer.counts(array)
     return _estimated(protocol, counts.counts)
@@ -101,7 +101,7 @@ def estimate_values(
     randomizer = protocol.randomizer
     support_law(randomizer, for_what="An estimate of frequencies")  # the function either returns or refuses
     requested = _checks.codes("values", values, k=randomizer.inputs)
-    array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
+    array = released_reports(reports)
     received = _received(protocol, array)
     counts, together = np.zeros(requested.size, dtype=np.int64), max(1, _CELLS // max(requested.size, 1))
     for start in range(0, array.shape[0], together):

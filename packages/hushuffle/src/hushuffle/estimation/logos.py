@@ -12,7 +12,7 @@ from hushuffle import _checks
 from hushuffle.mechanisms.randomizers import Bits
 from hushuffle.mechanisms.sketches import per_bit
 from hushuffle.mechanisms.sketches.filters import MOST_COUNTED
-from hushuffle.model import Histogram, Transcript
+from hushuffle.model import Histogram, Transcript, released_reports
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -140,7 +140,7 @@ def marginal(reports: Reports, *, protocol: Protocol, publishers: tuple[int, ...
         marginal: npt.NDArray[np.int64] = reports.counts.reshape((2,) * width).sum(axis=others)
         falling = sorted(publishers, reverse=True)
         return marginal.transpose([falling.index(each) for each in reversed(publishers)]).reshape(-1)
-    logos = _checks.codes("reports", reports.reports if isinstance(reports, Transcript) else reports, k=1 << width)
+    logos = _checks.codes("reports", released_reports(reports), k=1 << width)
     if logos.size != protocol.n:
         _checks.reject("reports", f"n = {protocol.n} bit patterns", f"<{logos.size} bit patterns>")
     chosen = np.zeros_like(logos)

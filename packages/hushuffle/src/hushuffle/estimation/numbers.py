@@ -16,7 +16,7 @@ from hushuffle.estimation.distribution import LARGEST, cumulative_ends, quantile
 from hushuffle.estimation.expectations import Expectations, Floats
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.model import Histogram, NumberGrid, Transcript
+from hushuffle.model import Histogram, NumberGrid, Transcript, released_reports
 
 _QUANTILES: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
 _NOTHING: Final = 1e-9  # relative to the range: a smaller bias is a rounding error of floats
@@ -289,7 +289,7 @@ def _counted(
     if isinstance(reports, Histogram):
         counts = reports
     else:
-        array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
+        array = released_reports(reports)
         counts = Histogram(counts=np.bincount(_checks.codes("reports", array, k=outputs), minlength=outputs))
     if counts.k != outputs:
         _checks.reject("reports", f"counts of {outputs:,} reports", counts.k)

@@ -6,7 +6,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from hushuffle.model.bound import Bound, Bounds, Guarantee, Kind, Witness, json_number, number
+from hushuffle.model.bound import Bound, Bounds, Guarantee, Kind, Witness, as_bound, json_number, number
 from hushuffle.model.channel import Channel
 from hushuffle.model.citation import Citation
 from hushuffle.model.claim import VERDICTS, Claim, Verdict
@@ -14,7 +14,7 @@ from hushuffle.model.domain import Domain
 from hushuffle.model.groups import Groups, GroupsLike
 from hushuffle.model.number_grid import NumberGrid
 from hushuffle.model.pictures import Chart, Diagram, HeatMap, Panel, PointMap, Series
-from hushuffle.model.release import Estimate, Histogram, Transcript
+from hushuffle.model.release import Estimate, Histogram, Transcript, released_reports
 from hushuffle.model.report import Cell, Certificate, Finding, Population, Report, Table, Unanswered, Utility, Warned
 from hushuffle.model.statement import Anonymity, Assumption, Headline, Scenario, Statement, Status, Target, Translation
 from hushuffle.model.traces import Traces
@@ -62,8 +62,10 @@ __all__ = [
     "Verdict",
     "Warned",
     "Witness",
+    "as_bound",
     "json_number",
     "number",
+    "released_reports",
     "silent",
 ]
 

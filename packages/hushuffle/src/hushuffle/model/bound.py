@@ -296,3 +296,8 @@ def percent(share: float, *, up: bool | None = None) -> str:
         return f"{100 * (1 - float(number(1 - share, up=None if up is None else not up, digits=2))):.12g} %"
     written = number(float(100 * Decimal(repr(share))), up=up, digits=digits)
     return f"{Decimal(written):f} %" if _TINY <= share < 1 else f"{written} %"
+
+
+def as_bound(cell: object) -> Bound | None:
+    """Return the cell of a table if it is a bound, else None."""
+    return cell if isinstance(cell, Bound) else None

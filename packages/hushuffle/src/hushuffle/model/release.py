@@ -82,6 +82,11 @@ class Transcript:
         return f"Transcript(people={self.people}, dummies={self.dummies})"
 
 
+def released_reports(reports: Transcript | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the reports of a transcript or an array, one a row."""
+    return reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate:
     """Unbiased estimates of the frequencies of the people's values, shape (k,), with the variances of the estimates.

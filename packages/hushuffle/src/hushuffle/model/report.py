@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.model import notebook
-from hushuffle.model.bound import Bound
+from hushuffle.model.bound import Bound, as_bound
 from hushuffle.model.citation import Citation
 from hushuffle.model.claim import Claim
 from hushuffle.model.pictures import Chart, Diagram, HeatMap, PointMap
@@ -52,7 +52,7 @@ class Table:
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """The `Bound`s in the cells of the table, row by row."""
-        return tuple(cell for row in self.rows for cell in row if isinstance(cell, Bound))
+        return tuple(bound for row in self.rows for cell in row if (bound := as_bound(cell)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import cast
 
-from hushuffle.model import Bound, Cell, Table, number
+from hushuffle.model import Bound, Cell, Table, as_bound, number
 from hushuffle.report.formatting import BoundText, figure, plain
 
 _FEWEST_DIGITS, _MOST_DIGITS = 4, 6
@@ -47,28 +48,26 @@ def cell_columns(table: Table) -> tuple[CellColumn, ...]:
 
 
 def _column(heading: str, cells: Sequence[Cell]) -> CellColumn:
+    bounds = [as_bound(cell) for cell in cells]
     digits, places = _digits(cells), _places(cells)
-    figures = [_figure(cell, digits) if isinstance(cell, Bound) else None for cell in cells]
+    figures = [None if bound is None else _figure(bound, digits) for bound in bounds]
     kinds = {shown.kind for shown in figures if shown is not None}
     common = kinds.pop() if len(kinds) == 1 else ""
     texts = tuple(
         CellText(text=_text(cell, digits, places))
-        if shown is None
-        else CellText(text=shown.value, kind="" if common else shown.kind, style=_style(cell))
-        for cell, shown in zip(cells, figures, strict=True)
+        if bound is None or shown is None
+        else CellText(text=shown.value, kind="" if common else shown.kind, style=bound.kind)
+        for cell, bound, shown in zip(cells, bounds, figures, strict=True)
     )
-    style = next((_style(cell) for cell in cells if isinstance(cell, Bound)), "") if common else ""
+    style = next((bound.kind for bound in bounds if bound is not None), "") if common else ""
     words = any(isinstance(cell, str) and any(map(str.isalpha, cell)) for cell in cells)
     return CellColumn(heading=heading, cells=texts, words=words, kind=common, style=style)
 
 
-def _style(cell: Cell) -> str:
-    return cell.kind if isinstance(cell, Bound) else ""
-
-
 def _digits(cells: Sequence[Cell]) -> int:
     """Return the number of significant digits, four to six, that distinguishes the exact numbers of a column."""
-    values = {cell.upper for cell in cells if isinstance(cell, Bound) and cell.kind == "exact"}
+    bounds = (as_bound(cell) for cell in cells)
+    values = {bound.upper for bound in bounds if bound is not None and bound.kind == "exact"}
     values |= {cell for cell in cells if isinstance(cell, float)}
     for digits in range(_FEWEST_DIGITS, _MOST_DIGITS):
         if len({number(value, digits=digits) for value in values}) == len(values):
@@ -100,5 +99,5 @@ def _text(cell: Cell, digits: int, places: int | None) -> str:
         return "yes" if cell else "no"
     if isinstance(cell, int):
         return f"{cell:,}"
-    assert not isinstance(cell, Bound)
+    cell = cast("float", cell)
     return number(cell, digits=digits) if places is None else f"{cell:,.{places}f}"

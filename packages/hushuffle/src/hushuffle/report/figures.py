@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import vl_convert
 
-from hushuffle.model import Bound, Report, Table
+from hushuffle.model import Report, Table, as_bound
 from hushuffle.report import charts, drawing, heat, maps
 from hushuffle.report.diagrams import inline
 from hushuffle.report.document import Names
@@ -117,7 +117,7 @@ def _of_table(table: Table) -> dict[str, list[Any]]:
     for place, heading in enumerate(table.columns):
         cells = [row[place] for row in table.rows]
         name = heading if heading not in data else f"{heading} ({place + 1})"
-        if any(isinstance(cell, Bound) for cell in cells):
+        if any(as_bound(cell) for cell in cells):
             ends = [_ends(cell) for cell in cells]
             data |= {f"{name}, {part}": [end[i] for end in ends] for i, part in enumerate(("lower", "upper", "kind"))}
         elif any(isinstance(cell, str) for cell in cells):
@@ -129,8 +129,8 @@ def _of_table(table: Table) -> dict[str, list[Any]]:
 
 
 def _ends(cell: object) -> tuple[float | None, float | None, str]:
-    if isinstance(cell, Bound):
-        return cell.lower, cell.upper, cell.kind
+    if bound := as_bound(cell):
+        return bound.lower, bound.upper, bound.kind
     return (None, None, cell) if isinstance(cell, str) else (float(str(cell)), float(str(cell)), "number")
 
 

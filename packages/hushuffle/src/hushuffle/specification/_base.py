@@ -43,6 +43,7 @@ class Section(BaseModel):
 class WithoutFiles:
     """A population that names no file: no column identifies people, and no CSV file has a form."""
 
+    person_known: ClassVar[bool] = True
     whose: ClassVar[None] = None
     files: ClassVar[None] = None
 

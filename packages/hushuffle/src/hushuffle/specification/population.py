@@ -221,6 +221,11 @@ class DataPopulation(AnswerKeys):
         return self.reports_per_person or 1
 
     @property
+    def person_known(self) -> bool:
+        """Whether `person` states the person of each row."""
+        return self.person is not None
+
+    @property
     def whose(self) -> str | None:
         """The column that identifies people, if there is one."""
         return None if self.person == NO_COLUMN else self.person

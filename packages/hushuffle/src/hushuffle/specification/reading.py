@@ -17,15 +17,13 @@ from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
-from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Warned
 from hushuffle.specification._base import File, table_in, unfit
 from hushuffle.specification.answers import ANSWER_KEYS
 from hushuffle.specification.kinds import AnyShuffler
 from hushuffle.specification.population import ASKED, NO_COLUMN
 from hushuffle.specification.rules import with_files
 from hushuffle.specification.specification import Specification
-from hushuffle.specification.warnings import ONE_RECORD, PERSON, total_warnings
+from hushuffle.specification.warnings import ONE_RECORD, PERSON
 from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, shown
 
 _PLACE: Final = re.compile(r"(.*?)(?: \(at (?:line (\d+), column (\d+)|end of document)\))?", re.DOTALL)
@@ -214,10 +212,6 @@ class Collection:
     def check_column(self, column: str | None) -> None:
         """Raise an error if a column of the data is chosen for a specification that names its columns."""
 
-    def warnings(self, protocols: Sequence[Protocol]) -> Iterator[Warned]:  # noqa: ARG002 - if there are several
-        """Yield the warnings about the reports of all columns together."""
-        yield from ()
-
     @property
     def remedy(self) -> str:
         """What to do about several records of a person."""
@@ -239,11 +233,6 @@ class Collection:
         plain = next(iter(self.columns.values())).plain()
         target = {} if self.epsilon is None else {"epsilon": self.epsilon}
         return Specification.model_validate({**plain, "targets": {**plain["targets"], **target}})
-
-    @property
-    def person_known(self) -> bool:
-        """Whether the person of each row is known: `population.person` is set, or there are no rows."""
-        return self.whole.person_known
 
     def effective(self) -> str:
         """Return TOML text with all defaults written out, for `parse_collection`."""
@@ -271,9 +260,6 @@ class Columns(Collection):
     def check_column(self, column: str | None) -> None:
         if column is not None:
             fail("`--column` is for specifications of one column without data: this specification has [[columns]].")
-
-    def warnings(self, protocols: Sequence[Protocol]) -> Iterator[Warned]:
-        return total_warnings(protocols, rounds=self.rounds)
 
     @property
     def remedy(self) -> str:

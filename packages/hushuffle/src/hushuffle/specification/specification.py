@@ -17,7 +17,7 @@ from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.specification._base import File, Name, Probability, Section, Seed, refuse
 from hushuffle.specification.kinds import AnyAdversary, AnyRandomizer, AnyShuffler, Linker, Strong, Uninformed
 from hushuffle.specification.order import Order, with_order_adversaries
-from hushuffle.specification.population import AnyPopulation, DataPopulation
+from hushuffle.specification.population import AnyPopulation
 from hushuffle.specification.reach import about_reach
 from hushuffle.specification.rules import broken_rules, misfits
 
@@ -183,11 +183,6 @@ class Specification(File):
     @property
     def kind_of_deployment(self) -> str:
         return self.population.kind_of_deployment
-
-    @property
-    def person_known(self) -> bool:
-        """Whether the person of each row is known: `population.person` is set, or there are no rows."""
-        return not isinstance(self.population, DataPopulation) or self.population.person is not None
 
 
 @dataclass(frozen=True, kw_only=True)

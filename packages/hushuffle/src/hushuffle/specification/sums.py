@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, cast
 
 from pydantic import Field
 
@@ -107,11 +107,6 @@ class SumSpecification(File):
                 yield Problem(key=f"population.{key}", rule="must be left out", value=str(population[key]), hint=hint)
 
     @property
-    def person_known(self) -> bool:
-        """Whether the person of each row is known: `population.person` is set, or there are no rows."""
-        return not isinstance(self.population, DataPopulation) or self.population.person is not None
-
-    @property
     def times(self) -> int:
         return self.rounds or 1
 
@@ -134,8 +129,7 @@ class SumSpecification(File):
     @property
     def asked(self) -> DataPopulation | CountedPopulation:
         """A reach study has no such population and is an error."""
-        assert isinstance(self.population, DataPopulation | CountedPopulation)  # a rule
-        return self.population
+        return cast("DataPopulation | CountedPopulation", self.population)  # a rule
 
     def one_number(self, command: str) -> None:
         """Refuse several numbers of each person, which only plans have."""

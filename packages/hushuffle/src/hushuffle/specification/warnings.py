@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -99,17 +99,21 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
         )
 
 
-def total_warnings(protocols: Sequence[Protocol], *, rounds: int = 1) -> Iterator[Warned]:
+def total_warnings(columns: Mapping[str, Protocol], *, rounds: int = 1) -> Iterator[Warned]:
     """Yield the warning about the local epsilon of all reports of one person, one report per column and round.
+
+    A single column (its name is "") has its own warnings.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=2.0), shuffler=hs.UniformShuffle(), n=900)
-    >>> print(next(total_warnings([survey, survey, survey])).sentence)
+    >>> print(next(total_warnings({"smokes": survey, "town": survey, "age": survey})).sentence)
     Local epsilon of all 3 columns together is 6.000, 5 or more: all reports of one person hide little.
     """
-    local = rounds * sum(protocol.randomizer.local_epsilon for protocol in protocols)
+    if "" in columns:
+        return
+    local = rounds * sum(protocol.randomizer.local_epsilon for protocol in columns.values())
     if LARGE_EPSILON <= local < math.inf:
-        of = f" of all {len(protocols):,} columns together{f' in {rounds:,} rounds' if rounds > 1 else ''}"
+        of = f" of all {len(columns):,} columns together{f' in {rounds:,} rounds' if rounds > 1 else ''}"
         yield _little_noise(local, of, "all reports of one person hide")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -109,8 +109,7 @@ def likeliest(protocol: Protocol) -> float:
     >>> round(likeliest(survey), 6)
     0.571429
     """
-    shuffler = protocol.shuffler
-    assert isinstance(shuffler, MallowsShuffle)
+    shuffler = cast("MallowsShuffle", protocol.shuffler)
     n, theta = protocol.n, shuffler.theta
     if shuffler.distance == "hamming":
         stays = float(order.displacement(n=n, theta=theta, distance="hamming").law[0])

@@ -158,6 +158,11 @@ class Shuffler(_checks.ByName, ABC):
         return 0.0
 
     @property
+    def added_dummies(self) -> float:
+        """The mean number of dummies that the shuffler itself adds, without the messages of people."""
+        return 0.0 if self.own_messages else self.expected_dummies
+
+    @property
     def most_own_messages(self) -> int:
         """Upper limit of `own_messages`."""
         return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -61,12 +62,12 @@ class Scrambler(Shuffler):
 
     @property
     def dummies(self) -> int:
-        if isinstance(self._dummies, DummyLaw):
+        if law := self.dummy_law:
             _checks.unsupported(
-                f"This needs a fixed number of dummies, but it is drawn {self._dummies.words}. Fix it with "
+                f"This needs a fixed number of dummies, but it is drawn {law.words}. Fix it with "
                 "protocol.with_dummies(...)."
             )
-        return self._dummies
+        return cast("int", self._dummies)
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -114,8 +115,8 @@ class Scrambler(Shuffler):
     def describe(self) -> str:
         limit = "" if self.cap is None else f" (at most {self.cap:,} messages for each target)"
         order = "releases all reports in a uniformly random order"
-        if isinstance(self._dummies, DummyLaw):
-            return f"a scrambler adds a number of dummies drawn {self._dummies.describe()}, and {order}"
+        if law := self.dummy_law:
+            return f"a scrambler adds a number of dummies drawn {law.describe()}, and {order}"
         return f"a scrambler adds {self._dummies:,} dummies{limit} and {order}"
 
     def __repr__(self) -> str:

@@ -17,8 +17,7 @@ from typing import Any
 from cyclopts import App
 
 from hushuffle import cli, report
-from hushuffle.cli.console import Exit
-from hushuffle.cli.options import SCHEMA_VERSION
+from hushuffle.cli.console import SCHEMA_VERSION, Exit
 from hushuffle.specification.schema import column_schema, groups_schema, schema_of, sum_schema
 from hushuffle_network.meter import LABELS, METRICS
 from hushuffle_network.queries.specification import PlanSpecification

@@ -16,8 +16,8 @@ from hushuffle.assessment import charts as curves
 from hushuffle.assessment import trials
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.calibrate import calibrate
-from hushuffle.assessment.order import charts as order_charts
 from hushuffle.assessment.order import findings as order_findings
+from hushuffle.assessment.order import report as order_charts
 from hushuffle.errors import SpecificationError, UnsupportedProtocolError
 from hushuffle.model import Report
 from hushuffle.specification import load, parse

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.assessment.order import charts as order_charts
-from hushuffle.assessment.order import charts as order_charts_module
-from hushuffle.assessment.order.charts import people_map
+from hushuffle.assessment.order import report as order_charts
+from hushuffle.assessment.order import report as order_charts_module
+from hushuffle.assessment.order.report import people_map
 from hushuffle.model import Chart
 from hushuffle.questions import order
 from hushuffle.specification.order import Groups as Asked

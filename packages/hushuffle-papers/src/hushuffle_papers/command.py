@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, Tell, misused, progress
-from hushuffle.cli.delivery import document, refuse_file, summary
-from hushuffle.cli.options import Flag
+from hushuffle.cli.console import Exit, Flag, Tell, document, misused, progress, refuse_file, summary
 from hushuffle.errors import DataError, InvalidInputError
 
 if TYPE_CHECKING:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Group, Parameter
 
-from hushuffle.cli.console import COMMON, Exit, misused, progress
-from hushuffle.cli.delivery import deliver, judged, refuse_file
-from hushuffle.cli.options import Flag
+from hushuffle.cli.console import COMMON, Exit, Flag, deliver, judged, misused, progress, refuse_file
 from hushuffle.errors import DataError
 from hushuffle.files.interrupts import heard
 

@@ -10,7 +10,7 @@ from typing import Any
 from hushuffle.assessment import charts as curves
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.chapters import NO_FIGURE, Chapter, Collected, Draft, sent, unrun
-from hushuffle.assessment.memoised import change, kept_or_fresh
+from hushuffle.assessment.findings import change, kept_or_fresh
 from hushuffle.assessment.messages import message_tables, messages_of
 from hushuffle.assessment.minimum_batch import SmallestBatch, of_protocol, unreached, wanted_epsilon
 from hushuffle.assessment.order.report import Order

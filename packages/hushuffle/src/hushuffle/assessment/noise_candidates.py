@@ -26,7 +26,7 @@ from hushuffle.assessment.candidates import (
     reasons,
     rounded,
 )
-from hushuffle.assessment.memoised import compared_reports
+from hushuffle.assessment.findings import compared_reports
 from hushuffle.assessment.messages import messages_of
 from hushuffle.assessment.targets import GUESSES, Point
 from hushuffle.assessment.trials import FINE, error_of, least_accurate

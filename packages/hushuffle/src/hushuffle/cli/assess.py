@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hushuffle.cli.console import Exit, misused, progress
-from hushuffle.cli.delivery import deliver, judged, refuse_file
-from hushuffle.cli.options import Flag
+from hushuffle.cli.console import Exit, Flag, deliver, judged, misused, progress, refuse_file
 
 _FILES = ("report.html", "result.json", "specification.toml", "dpia.md")
 

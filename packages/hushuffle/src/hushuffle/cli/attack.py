@@ -8,9 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Group, Parameter
 
-from hushuffle.cli.console import COMMON, Exit, UsageError, misused, progress
-from hushuffle.cli.delivery import deliver, refuse_file
-from hushuffle.cli.options import Flag
+from hushuffle.cli.console import COMMON, Exit, Flag, UsageError, deliver, misused, progress, refuse_file
 from hushuffle.errors import InvalidInputError
 
 _List = Parameter(negative=(), consume_multiple=False, show_default=False)

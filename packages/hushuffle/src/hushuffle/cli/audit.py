@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from hushuffle.cli.console import Exit, misused, progress
-from hushuffle.cli.delivery import deliver, refuse_file
-from hushuffle.cli.options import Flag
+from hushuffle.cli.console import Exit, Flag, deliver, misused, progress, refuse_file
 from hushuffle.errors import DataError
 
 if TYPE_CHECKING:

@@ -9,9 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hushuffle.cli.console import Exit, progress, warn
-from hushuffle.cli.delivery import judged, verdicts
-from hushuffle.cli.options import Flag, print_json
+from hushuffle.cli.console import Exit, Flag, judged, print_json, progress, verdicts, warn
 
 if TYPE_CHECKING:
     from hushuffle.assessment.targets import Choice, Point

@@ -10,9 +10,7 @@ from typing import Annotated
 
 from cyclopts import Group, Parameter
 
-from hushuffle.cli.console import Exit, misused, progress
-from hushuffle.cli.delivery import deliver, refuse_file
-from hushuffle.cli.options import Flag
+from hushuffle.cli.console import Exit, Flag, deliver, misused, progress, refuse_file
 
 _Search = Parameter(group=Group("Search", sort_key=2))
 _NUMBERED = re.compile(r"[0-9]+-[a-z-]+\.toml")

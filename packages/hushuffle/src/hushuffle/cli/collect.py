@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 from cyclopts import Group, Parameter
 
-from hushuffle.cli import reach, sums
-from hushuffle.cli.console import Exit, UsageError, master_of, misused, print_lines, progress, visible, warn
-from hushuffle.cli.options import Flag
+from hushuffle.cli import sums
+from hushuffle.cli.console import Exit, Flag, UsageError, master_of, misused, print_lines, progress, visible, warn
 from hushuffle.errors import InvalidInputError
 from hushuffle.files.interrupts import heard
 
@@ -198,7 +197,7 @@ def _groups(specification: MixedSpecification, out: Path, request: Request) -> E
 
 
 _OTHERS: Final[dict[str, tuple[Callable[[Any, Path, Request], Exit], tuple[str, ...], str]]] = {
-    "reach": (reach.collect, (), "a reach study counts columns in one run on this machine."),
+    "reach": (sums.collect_reach, (), "a reach study counts columns in one run on this machine."),
     "groups": (
         _groups,
         ("--reference", "--batches", "--key-file", "--budget", "--engine spark"),

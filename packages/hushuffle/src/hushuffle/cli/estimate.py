@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from hushuffle.cli import reach, sums
-from hushuffle.cli.console import Exit, UsageError, color, master_of, misused, progress, warn, width
-from hushuffle.cli.options import Flag
+from hushuffle.cli import sums
+from hushuffle.cli.console import Exit, Flag, UsageError, color, master_of, misused, progress, warn, width
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -78,22 +77,18 @@ def estimate(
     cluster = master_of(engine, master)
     _check_options(out, chart, confidence, counts_only=counts_only, json=json)
     _check_choice(every=every, heavy_hitters=heavy_hitters, simplex=simplex, counts_only=counts_only)
-    from hushuffle.collection.sums import is_of_sum  # noqa: PLC0415 - only when needed
+    from hushuffle.collection.column_views import is_of_views  # noqa: PLC0415 - only when needed
+    from hushuffle.collection.sums import is_of_sum  # noqa: PLC0415
 
+    options: dict[str, object] = {"--manifest": manifest, "--chart": chart, "--all": every}
+    options |= {"--heavy-hitters": heavy_hitters, "--simplex": simplex, "--counts-only": counts_only}
+    options |= {"--engine": cluster, "more than one folder": reports[1:]}
     if any(is_of_sum(folder) for folder in reports):
-        options: dict[str, object] = {"--manifest": manifest, "--chart": chart, "--all": every}
-        options |= {"--heavy-hitters": heavy_hitters, "--simplex": simplex, "--counts-only": counts_only}
-        options |= {"--engine": cluster, "more than one folder": reports[1:]}
         sums.refuse(options, "a [sum] has one estimate, from one folder. Pass a single folder, without these options.")
         return sums.estimate(reports[0], out=out, confidence=confidence, as_json=json)
-    from hushuffle.collection.column_views import is_of_views  # noqa: PLC0415 - only when needed
-
     if any(is_of_views(folder) for folder in reports):
-        options = {"--manifest": manifest, "--chart": chart, "--all": every, "--engine": cluster}
-        options |= {"--heavy-hitters": heavy_hitters, "--simplex": simplex, "--counts-only": counts_only}
-        options |= {"more than one folder": reports[1:]}
         sums.refuse(options, "a reach study has one release. Pass a single folder, without these options.")
-        return reach.estimate(reports[0], out=out, confidence=confidence, as_json=json)
+        return sums.estimate_reach(reports[0], out=out, confidence=confidence, as_json=json)
     from hushuffle.collection.estimate import tally_columns  # noqa: PLC0415 - only when needed
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell, _counting(cluster) as count:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, color, misused, progress, width
-from hushuffle.cli.options import Flag, print_json
+from hushuffle.cli.console import Exit, Flag, color, misused, print_json, progress, width
 
 if TYPE_CHECKING:
     from hushuffle.tables.inspection import Inspection, Profile

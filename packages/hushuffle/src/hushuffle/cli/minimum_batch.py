@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from hushuffle.cli.console import Exit, UsageError, misused, progress, width
-from hushuffle.cli.options import Flag, print_json
+from hushuffle.cli.console import Exit, Flag, UsageError, misused, print_json, progress, width
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:

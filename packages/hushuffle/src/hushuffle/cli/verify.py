@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hushuffle.cli.console import Exit, misused
-from hushuffle.cli.options import Flag
+from hushuffle.cli.console import Exit, Flag, misused
 from hushuffle.errors import MissingDependencyError
 
 

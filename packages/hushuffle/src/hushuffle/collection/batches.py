@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from hushuffle._checks import fail
 from hushuffle.collection.batch_state import Arrival, BatchState, alone, arrival
 from hushuffle.collection.budget import refuse_used_up
-from hushuffle.collection.collect import Collected, Prepared, charged, prepare
+from hushuffle.collection.collect import Collected, Prepared, prepare
 from hushuffle.collection.kept import Fresh
 from hushuffle.collection.release import batches_of
 from hushuffle.collection.request import Asked, Request, TooFewPeople
@@ -87,8 +87,7 @@ def collect_batch(
     Fresh.of(collection.whole).check_batches()
     if collection.shuffler.reveals is Reveals.NOISY_ORDER:
         fail("A Mallows shuffle has one public order of all people, so batches are impossible. Use another shuffler.")
-    if request.budget is not None:
-        refuse_used_up(request.budget)  # refused before any work is done
+    refuse_used_up(request.budget)
     notebook = out.absolute().with_name(f"{out.absolute().name}.state.json")
     series = _Series(collection=collection, out=out, notebook=notebook)
     with alone(out):
@@ -193,7 +192,7 @@ def _release(
             raise _OtherCoins
         people = max(one.people for one in prepared.releases.values())
         claim = replace(state.with_files(files, number, people=people), claimed=number, coins=coins)
-        with charged(prepared, request) as (spent, note):
+        with prepared.charged(request) as (spent, note):
             claim.save(series.notebook)
             try:
                 prepared = prepared.admitted(request)

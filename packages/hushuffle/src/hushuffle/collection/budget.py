@@ -14,10 +14,11 @@ import math
 import os
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -170,7 +171,24 @@ def opened(path: Path) -> Iterator[Budget]:
         os.close(number)
 
 
-def refuse_used_up(path: Path) -> None:
+@contextmanager
+def charged(
+    path: Path | None, parts: Sequence[Part], coins: Sequence[bytes]
+) -> Iterator[tuple[Spent | None, Callable[[], None]]]:
+    """Lock the budget, if any; yield the used budget including these releases, and a function that records them."""
+    if path is None:
+        yield None, lambda: None
+        return
+    entry = Entry.now(parts, coins=coins)
+    with opened(path) as budget:
+        spent, new = budget.with_entry(entry)
+        yield spent, partial(budget.note, entry, spent) if new else lambda: None
+
+
+def refuse_used_up(path: Path | None) -> None:
+    """Raise an error before any work is done if nothing of the budget is left."""
+    if path is None:
+        return
     with opened(path) as budget:
         spent = budget.spent()
     if spent.epsilon >= budget.epsilon:

@@ -6,16 +6,14 @@ Columns are shuffled independently, so that reports of one person are not linked
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
 from hushuffle._checks import fail
 from hushuffle.collection import spark
-from hushuffle.collection.budget import Entry, Part, Spent, refuse_used_up
-from hushuffle.collection.budget import opened as opened_budget
+from hushuffle.collection.budget import Part, Spent, charged, refuse_used_up
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import MEMORY
 from hushuffle.collection.engines.spark_session import started
@@ -111,32 +109,16 @@ def collect(
 def run(collection: Collection, *, out: Path, request: Request) -> Collected:
     """Read several columns one after the other, each into its own folder, with randomness from a derived key."""
     Fresh.of(collection.whole).check(None if request.keys is None else request.keys.ids, request.budget)
-    if request.budget is not None:
-        refuse_used_up(request.budget)  # refused before any work is done
+    refuse_used_up(request.budget)
     with workplace(out) as place:
         prepared = prepare(collection, request, place)
-        with charged(prepared, request) as (spent, note):
+        with prepared.charged(request) as (spent, note):
             prepared = prepared.admitted(request)
             refused = prepared.set_aside(out.with_name(f"{out.name}.refused.csv"))
             note()
             publish(prepared.folder, out)
     request.tell("done", 1.0)
     return replace(prepared, spent=spent).collected(out, refused=refused)
-
-
-@contextmanager
-def charged(made: Prepared, request: Request) -> Iterator[tuple[Spent | None, Callable[[], None]]]:
-    """Lock the budget, if any; yield the used budget including these releases, and a function that records them."""
-    if request.budget is None:
-        yield None, lambda: None
-        return
-    parts = [Part(specification=one.manifest.specification, reports=one.protocol.n) for one in made.releases.values()]
-    coins = [one.entries.digest for one in made.releases.values() if one.entries is not None]
-    entry = Entry.now(parts, coins=coins)
-    with opened_budget(request.budget) as budget:
-        request.tell("the guarantee of all collections in the budget", 1.0)
-        spent, new = budget.with_entry(entry)
-        yield spent, partial(budget.note, entry, spent) if new else lambda: None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +130,14 @@ class Prepared:
     rounds: KeyRounds | None = None
     spent: Spent | None = None
     total: Bound | None = None
+
+    def charged(self, request: Request) -> AbstractContextManager[tuple[Spent | None, Callable[[], None]]]:
+        """Lock the budget, if any, and charge it with these releases: see `budget.charged`."""
+        releases = self.releases.values()
+        if request.budget is not None:
+            request.tell("the guarantee of all collections in the budget", 1.0)
+        parts = [Part(specification=one.manifest.specification, reports=one.protocol.n) for one in releases]
+        return charged(request.budget, parts, [one.entries.digest for one in releases if one.entries is not None])
 
     def admitted(self, request: Request) -> Prepared:
         """Enter all columns into the ledger, or none; reused randomness is an error before anything is released."""

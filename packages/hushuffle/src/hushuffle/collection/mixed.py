@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushuffle._checks import fail
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import ExternalShuffle
-from hushuffle.collection.release import told
+from hushuffle.collection.release import central_of, told
 from hushuffle.collection.released import Manifest, write_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, Request, refuse_few
 from hushuffle.files.private_files import publish, workplace
@@ -36,7 +35,6 @@ def collect_groups(specification: MixedSpecification, *, out: Path, request: Req
     The group of each person is a public column. The release has the numbers of people in the groups, but no report's
     group.
     """
-    targets = specification.targets
     records = GroupBatches(specification, request.base_folder, sources=request.sources, answers=request.column)
     k = records.answers.k
     kernels = [Kernel(randomizer=each) for _, each in specification.build([1] * len(specification.groups), k).groups]
@@ -49,15 +47,9 @@ def collect_groups(specification: MixedSpecification, *, out: Path, request: Req
         for values, groups in records:
             for group, kernel in enumerate(kernels):
                 shuffle.add(kernel.reports(values[groups == group], rng=rng))
-        refuse_few(shuffle.size, request.min_batch, targets.people)
+        refuse_few(shuffle.size, request.min_batch, specification.targets.people)
         protocol = specification.build(records.people, k)
-        central = dp.epsilon(protocol, delta=targets.delta)
-        if targets.epsilon is not None and central.upper > targets.epsilon:
-            fail(
-                f"With {protocol.n:,} people the central epsilon is up to {central.upper:.4g} at delta = "
-                f"{targets.delta:g}, above targets.epsilon = {targets.epsilon:g}: nothing was released. Collect from "
-                "more people, or choose a smaller local epsilon."
-            )
+        central = central_of(specification.shared, protocol, None)
         dummies = protocol.shuffler.dummies
         shuffle.add(kernels[0].dummies(dummies, rng=rng))
         write_reports(folder / REPORTS, told(shuffle.blocks(), shuffle.size, request), layout=layout)

@@ -19,6 +19,7 @@ from hushuffle.collection.record_tags import Entries, TagSorter, record_numbers,
 from hushuffle.collection.released import Manifest, counts_text, write_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, Asked, Gathered, Request, refuse_few
 from hushuffle.files.secret_keys import derived
+from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals, Shuffler
 from hushuffle.model import Bound, Histogram, json_number
@@ -261,7 +262,7 @@ def total_of(specification: Specification, protocol: Protocol) -> Bound | None:
     return None if exposure.rounds == 1 else exposure.epsilon(protocol, delta=specification.targets.delta)
 
 
-def central_of(specification: Specification, protocol: Protocol, total: Bound | None) -> Bound:
+def central_of(specification: Specification, protocol: Protocol | MixedProtocol, total: Bound | None) -> Bound:
     """Return the central guarantee for the actual number of people, checked against the target (over all rounds)."""
     targets, reports = specification.targets, specification.population.most
     central = dp.epsilon(protocol, delta=targets.delta, reports_per_person=reports)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from hushuffle._checks import fail
 from hushuffle._version import __version__
-from hushuffle.collection.budget import Entry, Part, Spent, refuse_used_up
-from hushuffle.collection.budget import opened as opened_budget
+from hushuffle.collection.budget import Part, Spent, charged, refuse_used_up
 from hushuffle.collection.engines.local import ExternalShuffle
 from hushuffle.collection.engines.spark_session import check_installed
 from hushuffle.collection.kept import KeyRounds
@@ -68,8 +65,7 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
     _refuse_options(request)
     specification.one_number("collect")
     selection = Asked.about(specification.asked, request)
-    if request.budget is not None:
-        refuse_used_up(request.budget)
+    refuse_used_up(request.budget)
     grid = specification.asked.grid
     assert grid is not None  # a rule
     with workplace(out) as place:
@@ -101,21 +97,14 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
             clipped=counted.clipped,
             total=None if times == 1 else (times, dp.compose([(protocol, times)], delta=delta), delta),
         )
-        with ExitStack() as held:
-            note: Callable[[], None] | None = None
-            if request.budget is not None:
-                budget = held.enter_context(opened_budget(request.budget))
-                digests = [] if entries is None else [entries.digest]
-                entry = Entry.now([Part(specification=text, reports=counted.people)], coins=digests)
-                spent, new = budget.with_entry(entry)
-                collected = replace(collected, spent=spent)
-                note = partial(budget.note, entry, spent) if new else None
+        parts, digests = [Part(specification=text, reports=counted.people)], [] if entries is None else [entries.digest]
+        with charged(request.budget, parts, digests) as (spent, note):
+            collected = replace(collected, spent=spent)
             if entries is not None:
                 collected = _admitted(
                     collected, request, key, Candidate(entries=entries, shuffler=_MIXED_BY, specification=text)
                 )
-            if note is not None:
-                note()
+            note()
             (folder / MANIFEST).write_text(_manifest(collected, request, text), encoding="utf-8")
             publish(folder, out)
     request.tell("done", 1.0)

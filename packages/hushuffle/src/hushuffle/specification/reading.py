@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, TypeVar
 
 import tomli_w
 from pydantic import ValidationError
@@ -183,6 +183,8 @@ class Collection:
     delta: float
     epsilon: float | None
     rounds: int = 1
+    remedy: ClassVar[str] = PERSON
+    """What to do about several records of a person."""
 
     @classmethod
     def of(cls, specification: Specification) -> Collection:
@@ -213,11 +215,6 @@ class Collection:
         """Raise an error if a column of the data is chosen for a specification that names its columns."""
 
     @property
-    def remedy(self) -> str:
-        """What to do about several records of a person."""
-        return PERSON
-
-    @property
     def shuffler(self) -> AnyShuffler:
         """The shuffler that all columns share."""
         return next(iter(self.columns.values())).shuffler
@@ -246,6 +243,8 @@ class Collection:
 class Columns(Collection):
     """Several columns, each with a folder of its name."""
 
+    remedy: ClassVar[str] = ONE_RECORD
+
     @property
     def kind_of_deployment(self) -> str:
         return "columns"
@@ -260,10 +259,6 @@ class Columns(Collection):
     def check_column(self, column: str | None) -> None:
         if column is not None:
             fail("`--column` is for specifications of one column without data: this specification has [[columns]].")
-
-    @property
-    def remedy(self) -> str:
-        return ONE_RECORD
 
     def effective(self) -> str:
         whole = self.whole.plain()

@@ -166,7 +166,7 @@ def _walk(root: Path, what: str) -> list[str]:
 
 
 _FLAGS = {
-    *("dummy_law", "expected_dummies", "all_coins", "secret_coins", "with_dummies", "value_law", "thinned"),
+    *("dummy_law", "expected_dummies", "all_coins", "sum_noise", "with_dummies", "value_law", "thinned"),
     *("most_dummies", "placed", "tossed", "own_messages", "most_own_messages", "best_own_messages", "most_messages"),
     *("with_own_messages", "kept"),
 }

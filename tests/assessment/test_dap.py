@@ -107,7 +107,7 @@ def test_what_dap_cannot_carry_is_refused_with_a_reason() -> None:
     assert said[2] == "DAP releases nothing but sums of reports."
     noisy = refusal(hs.Protocol(randomizer=device, shuffler=hs.SecureAggregation(coins=10), n=9))
     assert noisy is not None
-    assert noisy[2].startswith("DAP defines no such noise of aggregators.")
+    assert noisy[2].startswith("DAP's aggregators add no random bits.")
     assert refusal(sums_protocol("Prio3Histogram", 4)) is None
 
 

@@ -90,5 +90,5 @@ def test_sums_are_no_messages(shuffler: Shuffler) -> None:
 
 def test_who_adds_no_coins_leaves_sums_alone() -> None:
     shuffler, sums = hs.UniformShuffle(), np.array([3, 0, 7])
-    assert (shuffler.all_coins, shuffler.secret_coins) == (0, 0)
+    assert (shuffler.all_coins, shuffler.sum_noise) == (0, None)
     assert shuffler.noisy(sums, rng=hs.reproducible(1)).tolist() == [3, 0, 7]

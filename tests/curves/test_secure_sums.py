@@ -14,13 +14,14 @@ from scipy.stats import binom, norm
 
 import hushuffle as hs
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.laws import secure_sums
+from hushuffle.curves.laws import noisy_column, secure_sums
 from hushuffle.curves.laws.secure_sums import Column, SecureSums
 from hushuffle.curves.pairs.dominating import TabulatedCurve
 from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.estimation import heavy_hitters
 from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.mechanisms.shufflers import LaplaceNoise
 from hushuffle.model import Witness
 from hushuffle.numerics.loss_sum import LossSum, best_tilt
 from oracles import secure_sums as oracle
@@ -414,8 +415,118 @@ def test_servers_and_their_coins_are_checked(arguments: dict[str, int], message:
 
 
 def test_coins_with_other_reports_are_refused() -> None:
-    with pytest.raises(
-        InvalidInputError, match="`shuffler` must be a shuffler with `coins` = 0 for RandomizedResponse"
-    ):
+    with pytest.raises(InvalidInputError, match="`coins` = 0 and `laplace` = 0 for RandomizedResponse"):
         hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=1.0), shuffler=hs.SecureAggregation(coins=5), n=10)
     assert "each with 5 fair random bits from each of 2 servers" in hs.SecureAggregation(coins=5).describe()
+
+
+def laplace_vectors(k: int, ratio: Fraction, number: int, reach: int) -> tuple[dict[Any, Any], float]:
+    """Noise of `number` servers in k sums, each server's at most `reach`, and the probability of all other noise."""
+    each: Any = {(z,): (1 - ratio) / (1 + ratio) * ratio ** abs(z) for z in range(-reach, reach + 1)}
+    one: Any = {(0,): Fraction(1)}
+    for _ in range(number):
+        one = oracle.added(one, each)
+    law = {tuple(z for (z,) in sums): math.prod(map(one.get, sums)) for sums in itertools.product(one, repeat=k)}
+    return law, float(1 - sum(law.values()))
+
+
+NOISE = ((2, 1, "3/4", 1, 30), (2, 3, "1/2", 1, 16), (2, 3, "1/4", 2, 7), (3, 2, "1/4", 1, 4), (2, 4, "1/8", 3, 3))
+
+
+@pytest.mark.parametrize(("k", "n", "share", "number", "reach"), NOISE)
+@pytest.mark.parametrize(("kept", "raised"), [*CHANCES[:2], (Fraction(1), Fraction(0)), (Fraction(1, 2), Fraction(0))])
+def test_noise_of_servers_and_of_devices_together(
+    k: int, n: int, share: str, number: int, reach: int, kept: Fraction, raised: Fraction
+) -> None:
+    """Every vector of everybody and of the noise; what lies beyond `reach` is bounded on both sides."""
+    noise, beyond = laplace_vectors(k, Fraction(share), number, reach)
+    law = replace(encoding(k, 1.0).law(), own=kept, raised=raised)
+    alone = math.log(kept * (1 - raised) / raised / (1 - kept)) * (1 + 1e-15) if raised and kept < 1 else math.inf
+    added = LaplaceNoise(ratio=float(Fraction(share)), number=number)
+    curve = SecureSums.of(law, n=n, local_epsilon=alone, noise=added)
+    assert curve.pure <= min(alone, -2 * math.log(Fraction(share))) * (1 + 1e-12)
+    for level in (0.0, 0.2, 0.9 * curve.pure):
+        worst = float(oracle.worst_delta(k, n, kept, raised, Fraction(math.exp(level)), [noise]))
+        bound = curve.delta(level)
+        assert bound.lower <= (worst + beyond) * (1 + 1e-9)
+        assert worst - math.exp(level) * beyond <= bound.upper * (1 + 1e-9)
+        assert bound.lower >= worst * (1 - 1e-6) - 2 * math.exp(level) * beyond  # all datasets of so few are tried
+        assert bound.upper <= 1.1 * worst + beyond + 0.01
+    just_below = Fraction(math.exp(0.995 * curve.pure))
+    assert oracle.worst_delta(k, n, kept, raised, just_below, [noise]) > 0  # pure epsilon is attained, or its limit is
+
+
+def test_a_column_with_noise_is_largest_over_all_compositions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against sums written anew, in blocks of one person and of several; cut crowds only raise the bound."""
+    ratio, n = 0.8, 60
+    noise = ratio ** np.abs(np.arange(-400, 401)) * (1 - ratio) / (1 + ratio)
+    noise = np.convolve(noise, noise)
+    bounds, two_servers = [], LaplaceNoise(ratio=ratio, number=2)
+    for truth, lie in ((0.75, 0.25), (0.5, 0.1), (0.9, 0.5)):
+        chances: Any = {"truth": Fraction(truth), "lie": Fraction(lie), "n": n}
+        for level in (0.02, 0.08):
+            worst = 0.0
+            for ones in range(n):
+                others = np.convolve(
+                    binom.pmf(np.arange(ones + 1), ones, truth), binom.pmf(np.arange(n - ones), n - 1 - ones, lie)
+                )
+                p, q = (np.convolve(np.convolve(others, [1 - chance, chance]), noise) for chance in (truth, lie))
+                worst = max(worst, float(np.maximum(p - math.exp(level) * q, 0.0).sum()))
+            for blocks, crowd in ((800, 10**6), (8, 10**6), (800, 30)):
+                monkeypatch.setattr(noisy_column, "_BLOCKS", (8, blocks))
+                monkeypatch.setattr(noisy_column, "_CROWD", crowd)
+                column = noisy_column.NoisyColumn(**chances, noise=two_servers, quiet=Column(**chances))
+                bounds.append(column.upper(level) / worst)
+                assert column.lower(level)[0] <= worst * (1 + 1e-9)
+    assert min(bounds) >= 1 - 1e-9
+    assert max(bounds[::3]) <= 1 + 1e-5
+    assert max(bounds[1::3]) < 1.2
+
+
+@pytest.mark.parametrize("epsilon", [4.0, math.inf])
+@pytest.mark.parametrize(("n", "scale"), [(100, 5.0), (10_000, 20.0), (2_000_000, 100.0)])
+def test_the_joint_figure_is_below_both(epsilon: float, n: int, scale: float) -> None:
+    noisy = hs.Protocol(randomizer=encoding(10, epsilon), shuffler=hs.SecureAggregation(laplace=scale), n=n)
+    joint, alone = hs.dp.epsilon(noisy, delta=1e-6), hs.dp.epsilon(summed(encoding(10, epsilon), n), delta=1e-6)
+    assert joint.upper <= min(alone.upper, 2 / scale) * (1 + 1e-4)
+    assert joint.lower >= 0.85 * joint.upper
+    none = hs.Protocol(randomizer=encoding(10, epsilon), shuffler=hs.SecureAggregation(laplace=scale, honest=0), n=n)
+    assert hs.dp.epsilon(none, delta=1e-6).upper == alone.upper
+    two = hs.Protocol(randomizer=encoding(10, epsilon), shuffler=hs.SecureAggregation(laplace=scale, honest=2), n=n)
+    assert hs.dp.epsilon(two, delta=1e-6).upper <= joint.upper * (1 + 1e-4)
+    assert hs.dp.epsilon(noisy, delta=0).kind == "exact"
+    rounds = hs.dp.compose([(noisy, 3)], delta=1e-6)
+    assert joint.lower < rounds.lower <= rounds.upper <= 3 * hs.dp.epsilon(noisy, delta=0).upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("number", "reports"), [(1, 2), (2, 2), (1, 3)])
+def test_several_reports_of_a_person_with_noise_of_servers(number: int, reports: int) -> None:
+    noise, beyond = laplace_vectors(2, Fraction(1, 4), number, 6)
+    for kept, raised in (CHANCES[0], (Fraction(1), Fraction(0))):
+        growth = Fraction(math.exp(0.4))
+        worst = float(oracle.worst_of_a_person(2, 4, reports, kept, raised, growth, [noise]))
+        survey = hs.Protocol(
+            randomizer=encoding(2, 2 * math.log(3) if raised else math.inf),
+            shuffler=hs.SecureAggregation(laplace=1 / math.log(4), servers=number, honest=number),
+            n=4,
+        )
+        bound = hs.dp.delta(survey, epsilon=0.4, reports_per_person=reports)
+        assert bound.lower <= (worst + beyond) * (1 + 1e-9)
+        assert worst - 2 * beyond <= bound.upper * (1 + 1e-9)
+        pure = hs.dp.epsilon(survey, delta=0, reports_per_person=reports)
+        assert pure.upper <= reports * hs.dp.epsilon(survey, delta=0).upper * (1 + 1e-9)
+
+
+def test_drawn_noise_has_its_distribution_and_repeats_under_a_key() -> None:
+    none = np.zeros(20_000, dtype=np.int64)
+    shuffler = hs.SecureAggregation(laplace=3.0, servers=2)
+    drawn = shuffler.noisy(none, rng=hs.reproducible(4))
+    law = LaplaceNoise(ratio=math.exp(-1 / 3), number=2)
+    assert abs(float(drawn.mean())) < 5 * math.sqrt(law.variance / none.size)
+    assert float(drawn.var()) == pytest.approx(law.variance, rel=0.1)
+    for least in (1, 4, 9, 20):
+        assert np.count_nonzero(drawn >= least) / none.size == pytest.approx(law.chance(least), abs=0.01)
+    keyed = [shuffler.noisy(none, rng=hs.keyed(key=bytes(32), records=np.arange(none.size))) for _ in range(2)]
+    assert np.array_equal(keyed[0], keyed[1])
+    with pytest.raises(InvalidInputError, match=r"`laplace` must be 0, or from 0\.1 to 10,000"):
+        hs.SecureAggregation(laplace=0.01)

@@ -6,11 +6,12 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final
 
 from hushuffle.estimation import refused
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.mechanisms.shufflers import Reveals, SecureAggregation
 
 DAP: Final = "draft-ietf-ppm-dap-18"
 VDAF: Final = "draft-irtf-cfrg-vdaf-20"
@@ -75,9 +76,9 @@ def refusal(protocol: Protocol) -> tuple[str, str, str] | None:
         return "must be secure-aggregation", shuffler.describe(), "DAP releases nothing but sums of reports."
     if shuffler.all_coins:
         return (
-            "must be without noise that the servers add",
+            "must be without random bits of servers",
             f"{shuffler.all_coins:,} Bernoulli trials for each sum",
-            "DAP defines no such noise of aggregators. Leave it out. Other noise that they add only raises privacy.",
+            "DAP's aggregators add no random bits. Use `laplace`, the noise that they can add.",
         )
     return None
 
@@ -103,6 +104,13 @@ def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any], most_ones:
     """
     instance = vdaf(protocol, most_ones=most_ones)
     limit = [] if most_ones is None else [_limited(protocol, most_ones)]
+    assert isinstance(protocol.shuffler, SecureAggregation)  # see `refusal`
+    scale = protocol.shuffler.laplace
+    noise = (
+        f"Leader and helper each add discrete Laplace noise of scale {scale:g} to each sum (Janus: dp_strategy)."
+        if scale
+        else "Noise that the leader or the helper adds (Janus: dp_strategy) is not counted. It only raises privacy."
+    )
     return {
         "standards": {"dap": DAP, "vdaf": VDAF},
         "min_batch_size": batch,
@@ -122,10 +130,26 @@ def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any], most_ones:
             "counts reports, and does not identify their senders.",
             f"One person gives at most {asked['reports_per_person']} of the reports of a batch, and is in at most "
             f"{asked['rounds']} of the batches.",
-            "Noise that the leader or the helper adds (Janus: dp_strategy) is not counted. It only raises privacy.",
+            noise,
             *limit,
         ],
+        **({"dp_strategy": dp_strategy(instance.length, scale)} if scale else {}),
     }
+
+
+def dp_strategy(length: int, scale: float) -> dict[str, Any]:
+    """Return the `dp_strategy` of Janus that adds discrete Laplace noise of this scale to sums of `length` bits.
+
+    Janus divides the sensitivity of Prio3SumVec, which is `length`, by the epsilon of the budget. Numerator and
+    denominator of that epsilon are lists of digits to base 2**32, lowest first.
+
+    >>> dp_strategy(8, 20.0)["budget"]
+    {'epsilon': [[2], [5]]}
+    """
+    budget, digits = length / Fraction(scale), list[list[int]]()
+    for number in (budget.numerator, budget.denominator):
+        digits.append([number >> start & 0xFFFFFFFF for start in range(0, number.bit_length(), 32)])
+    return {"dp_strategy": "PureDpDiscreteLaplace", "budget": {"epsilon": digits}}
 
 
 def _limited(protocol: Protocol, most_ones: int) -> str:

@@ -216,7 +216,7 @@ def _noise(own: Protocol) -> Axis:
         except _REFUSED:
             continue
         able.append(epsilon)
-    servers_draw = own.shuffler.reveals is Reveals.SUMS and own.shuffler.all_coins
+    servers_draw = own.shuffler.all_coins or own.shuffler.sum_noise is not None
     ordered = not servers_draw and all(is_processing(law(a), law(b)) for a, b in itertools.pairwise(able))
     return _axis("epsilon", title, able, chosen, ordered=ordered)
 

@@ -58,10 +58,19 @@ def utility(
         target=target,
         repetitions=run.repetitions,
         measured=np.sqrt(squares / run.repetitions),
-        z=deviation(squares, predicted, run.repetitions),
+        z=deviation(squares, predicted, run.repetitions) / _tails(protocol),
         estimate=first,
         confidence=run.confidence,
     )
+
+
+def _tails(protocol: Protocol) -> float:
+    """Return how much more the squares of errors vary than those of normal errors, if servers' Laplace noise dominates.
+
+    The fourth moment of the sum of h Laplace numbers is 3 + 3/h times the square of the variance.
+    """
+    noise = protocol.shuffler.sum_noise
+    return 1.0 if noise is None else math.sqrt(1 + 1.5 / noise.number)
 
 
 def worst_error(protocol: Protocol | MixedProtocol) -> float:

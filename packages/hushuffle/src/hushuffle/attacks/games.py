@@ -317,7 +317,7 @@ def _both(protocol: Protocol, rounds: int, terms: Terms) -> Game:
 
 def _change(protocol: Protocol, rounds: int, terms: Terms) -> Game:
     _asked_again(rounds, protocol, terms)
-    if protocol.reveals is Reveals.SUMS or protocol.shuffler.expected_dummies or protocol.shuffler.all_coins:
+    if protocol.reveals is Reveals.SUMS or protocol.shuffler.expected_dummies:
         refuse("The game on changed values was not played: the shuffler adds reports up, or adds dummies or noise.")
     shows = dp.change_shows(protocol)
     last = protocol.randomizer.inputs - 1

@@ -26,7 +26,7 @@ from hushuffle.estimation.readout import ByGroups, frequency_variance, readout
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.mechanisms.shufflers import Scrambler, SecureAggregation, Shuffler
+from hushuffle.mechanisms.shufflers import Scrambler, SecureAggregation, Shuffler, UniformShuffle
 from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.model import Estimate, Histogram, Progress, Warned, json_number, silent
 from hushuffle.report.formatting import plural
@@ -63,9 +63,9 @@ class Tally:
         if _alike(self.specification) != _alike(other.specification):
             fail("Reports have different randomizers or categories, so they do not add up. Estimate each separately.")
         law = self.protocol.shuffler
-        if law.value_law is not None and law.tossed is None:
+        if (law.value_law is not None and law.tossed is None) or law.sum_noise is not None:
             fail(
-                "Each release has its own random number of dummies. Estimate each separately, and average the "
+                "Each release has its own dummies or noise. Estimate each separately, and average the "
                 "estimates, weighted by people."
             )
         people = self.manifest.people + other.manifest.people
@@ -154,8 +154,10 @@ class Tally:
             return Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
 
         protocol = with_shuffler(Scrambler(dummies=self.manifest.dummies))
-        if self.manifest.coins:
-            protocol = with_shuffler(SecureAggregation(coins=self.manifest.coins, servers=1, honest=0))
+        if self.specification.shuffler.reveals is Reveals.SUMS:
+            servers = self.specification.shuffler.build()  # the random bits of added releases add up
+            coins = SecureAggregation(coins=self.manifest.coins, servers=1, honest=0)
+            protocol = with_shuffler(coins if servers.sum_noise is None else servers)
         if self.specification.shuffler.reveals is Reveals.MULTISET:
             described = with_shuffler(self.specification.shuffler.build())
             # A random number of reports from randomizer or shuffler is no number of dummies from the blanket.
@@ -214,12 +216,15 @@ def _of_counts(file: Path) -> Tally:
     manifest, counts = read_counts(file)
     specification, randomizer, groups = _described(manifest, file)
     summed = specification.shuffler.reveals is Reveals.SUMS
-    each = specification.shuffler.build().all_coins if summed else 0
+    shuffler = specification.shuffler.build() if summed else UniformShuffle()
+    each, most = shuffler.all_coins, manifest.reports + manifest.coins
     if bool(each) != bool(manifest.coins) or (each and manifest.coins % each):
         fail(f"{file}: `coins` and `specification` contradict each other: the file may have been edited.")
     if counts.size != randomizer.counted:
         what = "categories" if randomizer.counted == randomizer.inputs else "different reports"
         fail(f"{file} has {counts.size:,} counts for {randomizer.counted:,} {what}: the file may have been edited.")
+    if shuffler.sum_noise is None and not 0 <= int(counts.min()) <= int(counts.max()) <= most:
+        fail(f"{file}: a support count is below 0, or exceeds the number of reports.")
     each_report = readout(randomizer, for_what="An estimate of frequencies").each
     reports = manifest.reports
     if each_report is not None and not summed and int(counts.sum()) != each_report * reports:
@@ -228,7 +233,7 @@ def _of_counts(file: Path) -> Tally:
         manifest=manifest,
         specification=specification,
         randomizer=randomizer,
-        counts=Histogram(counts=counts),
+        counts=Histogram(counts=counts, noisy=shuffler.sum_noise is not None),
         groups=groups,
     )
 

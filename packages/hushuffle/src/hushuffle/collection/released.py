@@ -177,13 +177,10 @@ def read_counts(path: Path) -> tuple[Manifest, npt.NDArray[np.int64]]:
     """Return the mechanism of the counted reports, and the support counts, shape (k,)."""
     document = read_document(path, COUNTS)
     counts = document.get("counts")
-    whole = isinstance(counts, list) and bool(counts) and all(_is_count(count) for count in counts)
+    whole = isinstance(counts, list) and bool(counts) and all(_is_count(count, low=1 - 2**53) for count in counts)
     if not whole or not isinstance(counts, list):
-        fail(f"{path} has no valid support counts: they must be integers >= 0.")
-    manifest = _manifest(document, path, {})
-    if max(counts) > manifest.reports + manifest.coins:
-        fail(f"{path}: a support count exceeds the number of reports.")
-    return manifest, np.array(counts, dtype=np.int64)
+        fail(f"{path} has no valid support counts: they must be integers.")
+    return _manifest(document, path, {}), np.array(counts, dtype=np.int64)
 
 
 def columns_in(path: Path) -> tuple[str, ...]:
@@ -245,5 +242,5 @@ def _manifest(document: Mapping[str, Any], path: Path, facts: Mapping[str, Any])
     return replace(record, sampled=sampled)
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+def _is_count(value: Any, low: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value < 2**53

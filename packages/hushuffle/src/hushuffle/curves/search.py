@@ -20,7 +20,7 @@ from hushuffle.curves.laws.value_dummies import TrueAmongEach, ValueCounts
 from hushuffle.curves.question import Feature, Law, Question, Rule
 from hushuffle.curves.rules import RULES
 from hushuffle.mechanisms.randomizers import Symmetric
-from hushuffle.mechanisms.shufflers import Trials
+from hushuffle.mechanisms.shufflers import LaplaceNoise, Trials
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.mixed_protocol import MixedProtocol
@@ -110,8 +110,10 @@ def _shuffled(question: Question) -> PrivacyCurve:
 def _sums(question: Question) -> PrivacyCurve:
     law, release = question.law.one_hot, question.release
     assert law is not None
-    secret = sum(source.trials.number for source in release.sources)
-    return SecureSums.of(law, n=release.n, local_epsilon=question.device.local_epsilon, coins=secret)
+    counts = [source.count for source in release.sources]
+    secret = sum(count.number for count in counts if isinstance(count, Trials))
+    noise = next((count for count in counts if isinstance(count, LaplaceNoise) and count.number), None)
+    return SecureSums.of(law, n=release.n, local_epsilon=question.device.local_epsilon, coins=secret, noise=noise)
 
 
 LAWS: Final = (

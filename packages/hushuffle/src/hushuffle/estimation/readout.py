@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol as Deployment
     from hushuffle.mechanisms.randomizers import Mechanism
     from hushuffle.mechanisms.randomizers.report_law import Support
-    from hushuffle.mechanisms.shufflers import DummyLaw, GeometricDummies
+    from hushuffle.mechanisms.shufflers import DummyLaw, GeometricDummies, LaplaceNoise
 
 Floats = npt.NDArray[np.float64]
 
@@ -118,8 +118,9 @@ def readout(mechanism: Mechanism, *, for_what: str = "Frequency estimation") -> 
 def counted(protocol: Deployment | MixedProtocol, *, dummies: float | None = None) -> tuple[Readout, float]:
     """Return the frequency estimator of a protocol, and the number of dummies that its counts contain.
 
-    Random bits that servers add to sums count as dummies. `dummies` replaces the protocol's number of dummies. If each
-    value gets dummies of its own, the estimator subtracts their mean, and the number of dummies is 0.
+    Random bits that servers add to sums count as dummies; the estimator has their other noise. `dummies` replaces the
+    protocol's number of dummies. If each value gets dummies of its own, the estimator subtracts their mean, and the
+    number of dummies is 0.
     """
     coins, mechanism, own = protocol.shuffler.all_coins, protocol.parts[0][1], protocol.shuffler.value_law
     if len(protocol.parts) > 1:
@@ -127,11 +128,11 @@ def counted(protocol: Deployment | MixedProtocol, *, dummies: float | None = Non
     if own is not None:
         _, p = protocol.shuffler.tossed or (0, 0.0)
         return TrueCounts(law=own, values=mechanism.inputs, sent=p, kept=protocol.shuffler.kept), 0.0
-    read = readout(mechanism)
-    if not coins:
+    read, noise = readout(mechanism), protocol.shuffler.sum_noise
+    if not coins and noise is None:
         return read, protocol.shuffler.dummies if dummies is None else dummies
-    law = support_law(mechanism, for_what="Frequency estimation from sums with random bits")
-    return BySupport(law=replace(law, dummy=0.5), values=mechanism.inputs), coins
+    law = support_law(mechanism, for_what="Frequency estimation from sums with noise")
+    return BySupport(law=replace(law, dummy=0.5), values=mechanism.inputs, noise=noise), coins
 
 
 def frequency_variance(protocol: Deployment | MixedProtocol) -> FrequencyVariance:
@@ -155,13 +156,14 @@ def frequency_variance(protocol: Deployment | MixedProtocol) -> FrequencyVarianc
 
 @dataclass(frozen=True, kw_only=True)
 class BySupport:
-    """Frequency estimator from the number of reports that support each value.
+    """Frequency estimator from the number of reports that support each value, with `noise` of servers in each number.
 
     Source: docs/theory/estimation.md, Theorems 1 and 5.
     """
 
     law: Support
     values: int
+    noise: LaplaceNoise | None = field(default=None, kw_only=True)
 
     @property
     def slack(self) -> float:
@@ -175,7 +177,8 @@ class BySupport:
     def variance(self, *, n: int, dummies: float) -> FrequencyVariance:
         law = self.law
         holder, other = law.true * (1 - law.true), law.false * (1 - law.false)
-        from_dummies = dummies * law.dummy * (1 - law.dummy) / n
+        added = 0.0 if self.noise is None else self.noise.variance
+        from_dummies = (dummies * law.dummy * (1 - law.dummy) + added) / n
         scale = n * (law.true - law.false) ** 2
         return FrequencyVariance(intercept=(other + from_dummies) / scale, slope=(holder - other) / scale)
 
@@ -191,8 +194,11 @@ class BySupport:
         return Extremes(least=least / (true - false), most=most / (true - false), at_once=at_once)
 
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
-        law = self.law
-        count = significant_count(law, n=n, dummies=dummies, chance=chance)
+        law, noise = self.law, self.noise
+        count = significant_count(law, n=n, dummies=dummies, chance=chance if noise is None else chance / 2)
+        if noise is not None:  # either the reports or the noise reaches its threshold
+            good = noise.reach(math.log(chance / 2))
+            count += farthest(lambda least: noise.chance(least + 1) <= chance / 2, good=good, bad=-1)
         least = (count / n - law.false - law.dummy * dummies / n) / (law.true - law.false)
         return np.full(self.values, least)
 

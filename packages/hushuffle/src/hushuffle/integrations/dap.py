@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hushuffle import _checks
-from hushuffle.assessment.dap import FORMS, NAMES, refusal, vdaf
+from hushuffle.assessment.dap import FORMS, NAMES, dp_strategy, refusal, vdaf
 from hushuffle.errors import MissingDependencyError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
@@ -64,7 +64,8 @@ def configuration(
     """Return the `TaskConfiguration` of a release of sums, as DAP encodes it, with the certificate as an extension.
 
     Args:
-        protocol: secure aggregation without noise of servers; `protocol.n` is the minimum batch size.
+        protocol: secure aggregation without noise of servers, which no certificate counts; `protocol.n` is the minimum
+            batch size.
         delta: delta of the certified guarantee.
         task_info: 1 to 255 bytes that distinguish this task from others.
         leader: the URL of the leader.
@@ -209,15 +210,18 @@ def _opaque(data: bytes, form: str) -> bytes:
     return struct.pack(form, len(data)) + data
 
 
-def janus(task: bytes, *, task_id: bytes, role: str) -> str:
+def janus(task: bytes, *, task_id: bytes, role: str, laplace: float = 0.0) -> str:
     """Return the stanza of a task for the file tasks.yaml of Janus, without its secrets.
+
+    With `laplace`, a scale, this aggregator adds discrete Laplace noise to each sum of Prio3SumVec.
 
     The operator adds `vdaf_verify_key`, `collector_hpke_config`, the authentication tokens and `hpke_keys`, which only
     this aggregator may have.
 
     Raises:
         DataError: the bytes are no task configuration, or have another VDAF.
-        InvalidInputError: `task_id` has not 32 bytes, or `role` is neither "Leader" nor "Helper".
+        InvalidInputError: `task_id` has not 32 bytes, `role` is neither "Leader" nor "Helper", or there is noise for
+            another VDAF.
     """
     if len(task_id) != 32:
         _checks.reject("task_id", "32 random bytes", f"<{len(task_id)} bytes>")
@@ -229,6 +233,8 @@ def janus(task: bytes, *, task_id: bytes, role: str) -> str:
     if fields.vdaf_type not in settings:
         _checks.fail("Janus does not run this VDAF. Leave out the limit on the number of ones.")
     given = struct.unpack(FORMS[fields.vdaf_type], fields.vdaf_configuration)
+    if laplace and fields.vdaf_type != 3:
+        _checks.reject("laplace", "0 for Prio3Histogram", laplace, "Noise of servers needs one-hot encodings.")
     numbers = zip(settings[fields.vdaf_type], given, strict=True)
     mode = "TimeInterval" if fields.batch_mode == 1 else "!LeaderSelected\n    batch_time_window_size: null"
     lines = [
@@ -238,6 +244,7 @@ def janus(task: bytes, *, task_id: bytes, role: str) -> str:
         f"batch_mode: {mode}",
         f"vdaf: !{NAMES[fields.vdaf_type]}",
         *(f"  {name}: {number}" for name, number in numbers),
+        *([f"  dp_strategy: {json.dumps(dp_strategy(given[0], laplace))}"] if laplace else []),
         f"role: {role}",
         f"task_info: {json.dumps(_base64(fields.task_info))}",
         f"min_batch_size: {fields.min_batch_size}",

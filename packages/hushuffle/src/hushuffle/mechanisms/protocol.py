@@ -54,9 +54,10 @@ class Protocol(_checks.ByName):
         if self.shuffler.value_law is not None and not self.truthful:
             hint = "Use RandomizedResponse(k=k, epsilon=math.inf), or BlanketMessages, which also accepts noise."
             _checks.reject("shuffler", "a shuffler that supports randomized reports", self.shuffler, hint)
-        if self.shuffler.all_coins and self.randomizer.law().one_hot is None:
-            hint = "Random bits of servers (`coins`) need a one-hot encoding: UnaryEncoding."
-            rule = f"a shuffler with `coins` = 0 for {type(self.randomizer).__name__}"
+        noisy = self.shuffler.all_coins or self.shuffler.sum_noise is not None
+        if noisy and self.randomizer.law().one_hot is None:
+            hint = "Noise of servers (`coins`, `laplace`) needs a one-hot encoding: UnaryEncoding."
+            rule = f"a shuffler with `coins` = 0 and `laplace` = 0 for {type(self.randomizer).__name__}"
             _checks.reject("shuffler", rule, self.shuffler, hint)
 
     @property
@@ -118,7 +119,8 @@ class Protocol(_checks.ByName):
         """
         source = secure() if rng is None else rng
         sums = self.randomizer.counts(self._reports(values, source))
-        return Histogram(counts=self.shuffler.noisy(sums.counts, rng=source))
+        noisy = self.shuffler.sum_noise is not None
+        return Histogram(counts=self.shuffler.noisy(sums.counts, rng=source), noisy=noisy)
 
     def _reports(self, values: npt.ArrayLike, rng: Randomness) -> npt.NDArray[np.int64]:
         truth = _checks.codes("values", values, k=self.randomizer.inputs)

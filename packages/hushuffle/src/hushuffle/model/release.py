@@ -20,22 +20,25 @@ _SHOWN: Final = 20
 class Histogram:
     """The number of reports for each value, shape (k,). `+` merges the histograms of two disjoint groups of people.
 
+    With `noisy`, servers added noise to the numbers, so they may be negative.
+
     >>> import hushuffle as hs
     >>> print(hs.Histogram(counts=[3, 4]) + hs.Histogram(counts=[1, 0]))
     Histogram(4, 4)
     """
 
     counts: npt.NDArray[np.int64]
+    noisy: bool
 
-    def __init__(self, *, counts: npt.ArrayLike) -> None:
+    def __init__(self, *, counts: npt.ArrayLike, noisy: bool = False) -> None:
         array = np.array(counts)
         if array.ndim != 1 or array.size < 1 or not np.issubdtype(array.dtype, np.integer):
             _checks.reject("counts", "a one-dimensional array of integers", f"<shape {array.shape}, {array.dtype}>")
-        if int(array.min()) < 0 or int(array.max()) >= 2**63:
+        if (int(array.min()) < 0 and not noisy) or int(array.max()) >= 2**63:
             _checks.reject("counts", "from 0 to 2**63 - 1", int(array.min() if array.min() < 0 else array.max()))
         array = array.astype(np.int64)
         array.flags.writeable = False
-        object.__setattr__(self, "counts", array)
+        _checks.set_fields(self, counts=array, noisy=noisy)
 
     @property
     def total(self) -> int:
@@ -50,7 +53,7 @@ class Histogram:
     def __add__(self, other: Histogram) -> Histogram:
         if self.k != other.k:
             _checks.reject("other", f"a histogram of {self.k} values", other.k)
-        return Histogram(counts=self.counts + other.counts)
+        return Histogram(counts=self.counts + other.counts, noisy=self.noisy or other.noisy)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Histogram) and np.array_equal(self.counts, other.counts)

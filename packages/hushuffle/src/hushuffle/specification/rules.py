@@ -93,10 +93,16 @@ def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any],
         hint = "Secure aggregation can add one-hot encodings and single numbers, but not hashes and sets."
         rule = f'must be a shuffler that supports reports of kind "{kind}"'
         yield Problem(key="shuffler.kind", rule=rule, value='"secure-aggregation"', hint=hint)
-    elif mechanism is not None and mechanism.law().one_hot is None and _integer(shuffler, "coins"):
-        hint = "Noise of the servers (`coins`) needs one-hot encodings."
-        rule = f'must be 0 with reports of kind "{kind}"'
-        yield Problem(key="shuffler.coins", rule=rule, value=f"{shuffler['coins']}", hint=hint)
+    elif mechanism is not None and mechanism.law().one_hot is None:
+        hint = "Noise of the servers needs one-hot encodings."
+        yield from _noisy(shuffler, f'must be 0 with reports of kind "{kind}"', hint)
+
+
+def _noisy(shuffler: Mapping[str, Any], rule: str, hint: str) -> Iterator[Problem]:
+    """Yield a problem for each key that makes the servers of secure aggregation add noise."""
+    for key in ("coins", "laplace") if shuffler.get("kind") == "secure-aggregation" else ():
+        if isinstance(shuffler.get(key), int | float) and shuffler[key]:
+            yield Problem(key=f"shuffler.{key}", rule=rule, value=f"{shuffler[key]}", hint=hint)
 
 
 def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
@@ -196,9 +202,7 @@ def _memoised(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator
     if section is not None and section.declared().messages:
         rule = "must be a shuffler without dummies for memoised reports"
         yield Problem(key="shuffler.kind", rule=rule, value=f'"{shuffler["kind"]}"', hint=averaged)
-    if shuffler.get("kind") == "secure-aggregation" and _integer(shuffler, "coins"):
-        rule, value = "must be 0 with memoised reports", f"{shuffler['coins']}"
-        yield Problem(key="shuffler.coins", rule=rule, value=value, hint=averaged)
+    yield from _noisy(shuffler, "must be 0 with memoised reports", averaged)
 
 
 def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ A vector has one bit (column) for each value. A replaced value changes two colum
 the new value, and columns are independent given the values. In the old value's column, the target's bit is 1 with
 probability `own` in the first dataset and `raised` in the second. In the new value's column these probabilities are
 exchanged. The sum of the others' bits is Bin(y, own) + Bin(n - 1 - y, raised), where y other people have the column's
-value. The servers add secret fair random bits to each column.
+value. The servers add secret fair random bits, or discrete Laplace noise, to each column.
 
 Upper bound. The curve of one column does not depend on the other column (see `Column`). One dominating pair covers a
 column for all y. This pair and the same pair in exchanged order, composed, dominate the two columns. For few people all
@@ -12,7 +12,7 @@ pairs of y are evaluated instead.
 
 Lower bound. It uses explicit values of all other people; if there are many sums, neighbouring sums are merged.
 
-Source: docs/theory/secure-sums.md, Theorem 1, Corollary 2 and Lemma 3.
+Source: docs/theory/secure-sums.md, Theorem 1, Corollary 2, Lemma 3 and Theorem 11.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from hushuffle.curves.base import PrivacyCurve, ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import tilted_counts
 from hushuffle.curves.laws.kinds import local
+from hushuffle.curves.laws.noisy_column import NoisyColumn
 from hushuffle.curves.laws.tilted_counts import Compositions
 from hushuffle.curves.pairs.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
 from hushuffle.model import Citation, Witness
@@ -41,6 +42,7 @@ from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.randomizers import OneHot
+    from hushuffle.mechanisms.shufflers import LaplaceNoise
 
 _EVERY: Final = 24
 """Up to this many people and random bits in total, all compositions of the other people's values are evaluated."""
@@ -138,37 +140,52 @@ class SecureSums(ReportCurve):
     """Privacy curve of the sums of n people's randomized one-hot vectors, if only the k sums are released.
 
     `law` has the two probabilities of every bit; `old` and `new` are the curves of a column in the two orders of
-    datasets, tabulated as dominating pairs for a delta of about `level` (None: searched) in `cache`. The pure epsilon
-    is that of one report, since the sums may be n in one column and 0 in the other.
+    datasets, tabulated as dominating pairs for a delta of about `level` (None: searched) in `cache`. Without `noise`,
+    the pure epsilon is that of one report, since the sums may be n in one column and 0 in the other.
     """
 
     law: OneHot
     n: int
-    old: Column
-    new: Column
+    old: PrivacyCurve
+    new: PrivacyCurve
     coins: int = 0
+    noise: LaplaceNoise | None = None
     revealing = True
     level: float | None = None
     cache: dict[float, tuple[LossLattice, LossLattice]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, law: OneHot, *, n: int, local_epsilon: float, coins: int = 0) -> SecureSums:
-        """The curve of n people; the servers add `coins` secret fair random bits to each column.
+    def of(
+        cls, law: OneHot, *, n: int, local_epsilon: float, coins: int = 0, noise: LaplaceNoise | None = None
+    ) -> SecureSums:
+        """The curve of n people; the servers add `coins` secret fair random bits and `noise` to each column.
 
         >>> import hushuffle as hs
         >>> encoding = hs.UnaryEncoding(k=4, epsilon=2.0, encoding="symmetric")
         >>> print(SecureSums.of(encoding.law().one_hot, n=1000, local_epsilon=2.0).epsilon(1e-6))
         0.1811 to 0.1814 nats (certified bracket)
         """
-        old = Column(truth=law.own, lie=law.raised, n=n, coins=coins)
-        alike = law.own + law.raised == 1
-        new = old if alike else Column(truth=1 - law.raised, lie=1 - law.own, n=n, coins=coins)
-        return cls(law=law, n=n, local_epsilon=local_epsilon, old=old, new=new, coins=coins)
+
+        def column(truth: Fraction, lie: Fraction) -> PrivacyCurve:
+            quiet = Column(truth=truth, lie=lie, n=n, coins=coins)
+            return (
+                quiet
+                if noise is None
+                else NoisyColumn(truth=truth, lie=lie, n=n, coins=coins, noise=noise, quiet=quiet)
+            )
+
+        old = column(law.own, law.raised)
+        new = old if law.own + law.raised == 1 else column(1 - law.raised, 1 - law.own)
+        return cls(law=law, n=n, local_epsilon=local_epsilon, old=old, new=new, coins=coins, noise=noise)
+
+    @property
+    def pure(self) -> float:
+        return self.local_epsilon if self.noise is None else min(self.local_epsilon, self.old.pure + self.new.pure)
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
         """Whether all compositions of the other people's values are evaluated."""
-        return self.n + self.coins <= _EVERY
+        return self.n + self.coins <= _EVERY and self.noise is None
 
     @property
     def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
@@ -190,7 +207,8 @@ class SecureSums(ReportCurve):
     def guess(self) -> float:
         apart = float(self.law.own - self.law.raised)
         spread = min(chance * (1 - chance) for chance in (float(self.law.own), float(self.law.raised)))
-        return min(self.pure / 2, 6 * apart / math.sqrt(self.n * spread + self.coins / 4 + 1))
+        noise = self.coins / 4 + (0.0 if self.noise is None else self.noise.variance)
+        return min(self.pure / 2, 6 * apart / math.sqrt(self.n * spread + noise + 1))
 
     def near(self, delta: float, *, often: bool = False) -> SecureSums:
         del often
@@ -206,7 +224,7 @@ class SecureSums(ReportCurve):
         first, second = np.outer(truthful, raised).ravel(), np.outer(raised, truthful).ravel()
         bound, negligible = float(local(first, second, epsilon)), 1e-9 if self.level is None else _CUT * self.level
         before = math.inf
-        while bound < 1 or self.coins:
+        while bound < 1 or self.coins or self.noise is not None:
             if negligible not in self.cache:
                 step = common_step([(self.old, 1), (self.new, 1)])
                 old = new = TabulatedCurve.of(self.old, step=step, negligible=negligible)
@@ -264,23 +282,36 @@ class SecureSums(ReportCurve):
         (old, old_missing), (new, new_missing) = (self._column(held, others) for held in (first, second))
         ones = np.arange(reports + 1.0)
         truthful, raised = (binomial.pmf(ones, reports, float(chance)) for chance in (self.law.own, self.law.raised))
-        p = np.outer(_together(np.convolve(old, truthful)), _together(np.convolve(new, raised))).ravel()
-        q = np.outer(_together(np.convolve(old, raised)), _together(np.convolve(new, truthful))).ravel()
+        together = _together if self.noise is None else _towards_the_middle
+        p = np.outer(together(np.convolve(old, truthful)), together(np.convolve(new, raised))).ravel()
+        q = np.outer(together(np.convolve(old, raised)), together(np.convolve(new, truthful))).ravel()
         # Probability that an event of several sums of both columns lacks; doubled to cover rounding.
         events = -(-(old.size + reports) // _CELLS) * -(-(new.size + reports) // _CELLS)
+        events *= 1 if self.noise is None else 16  # a cell of `_towards_the_middle` has up to 4 times as many sums
         most, more = float(old.max()), float(new.max())
         missing = 2 * events * (old_missing * more + new_missing * most + old_missing * new_missing)
         there = p + q > 0
         witness = Witness(family="explicit others", others=(first, second, others - first - second), target=(0, 1))
         doubt = 4 * margin(self.n) + 2 * (margin(self.coins) + margin(reports))
         doubt += (64 + old.size + new.size + 2 * reports) * EPS
+        doubt += 0.0 if self.noise is None else self.noise.doubt(old.size + new.size)
         return DatasetPair(witness=witness, p=p[there], q=q[there], doubt=doubt, p_error=missing, q_error=missing)
 
     def _column(self, held: int, others: int) -> tuple[Floats, float]:
         """Distribution of the others' sum in one column, in a window, and its largest error at any sum."""
         truthful, raised = float(self.law.own), float(self.law.raised)
         groups = (held, truthful), (others - held, raised), (self.coins, 0.5)
-        return binomial.window_sum(groups, LOG_TAIL)
+        law, missing = binomial.window_sum(groups, LOG_TAIL)
+        if self.noise is None:
+            return law, missing
+        return self.noise.added(law, LOG_TAIL), missing + 2 * math.exp(LOG_TAIL)
+
+
+def _towards_the_middle(law: Floats) -> Floats:
+    """Merge neighbouring sums, fewer near the middle, since the likelihood ratio is nearly constant in both tails."""
+    middle, places = (law.size - 1) / 2, np.linspace(-1, 1, _CELLS)
+    starts = np.unique(np.append(0, np.ceil(middle + middle * places**3).astype(int)))
+    return np.asarray(np.add.reduceat(law, starts))
 
 
 def _together(law: Floats) -> Floats:

@@ -66,7 +66,7 @@ class PersonCurve(PrivacyCurve):
 
     @property
     def pure(self) -> float:
-        return total_pure(self.batches)
+        return min(total_pure(self.batches), self.reports * self.single.pure)
 
     @property
     def certain(self) -> float:  # type: ignore[override]

@@ -8,7 +8,7 @@ from hushuffle.mechanisms.shufflers.fakes_per_value import FakesPerValue
 from hushuffle.mechanisms.shufflers.mallows import MallowsShuffle, sample_mallows
 from hushuffle.mechanisms.shufflers.scrambler import Scrambler
 from hushuffle.mechanisms.shufflers.secure_aggregation import SecureAggregation
-from hushuffle.mechanisms.shufflers.source import GeometricDummies, Source, Trials
+from hushuffle.mechanisms.shufflers.source import GeometricDummies, LaplaceNoise, Source, Trials
 
 __all__ = [
     "AugmentedShuffle",
@@ -16,6 +16,7 @@ __all__ = [
     "DummyLaw",
     "FakesPerValue",
     "GeometricDummies",
+    "LaplaceNoise",
     "MallowsShuffle",
     "NoShuffle",
     "Reveals",

@@ -17,7 +17,7 @@ from hushuffle.mechanisms.settings import SettingsTable
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
-    from hushuffle.mechanisms.shufflers.source import GeometricDummies, Source
+    from hushuffle.mechanisms.shufflers.source import GeometricDummies, LaplaceNoise, Source
     from hushuffle.randomness import Randomness
 
 Integers = npt.NDArray[np.int64]
@@ -95,12 +95,12 @@ class Shuffler(_checks.ByName, ABC):
         return 0
 
     @property
-    def secret_coins(self) -> int:
-        """Number of the added random bits (`all_coins`) that no adversary knows."""
-        return 0
+    def sum_noise(self) -> LaplaceNoise | None:
+        """The discrete Laplace noise that all servers together add to each sum; None: no such noise."""
+        return None
 
     def noisy(self, sums: Integers, *, rng: Randomness) -> Integers:
-        """Return sums of reports, shape (k,), with fresh random bits added."""
+        """Return sums of reports, shape (k,), with fresh noise of the servers added."""
         del rng
         return sums
 

@@ -101,8 +101,67 @@ class GeometricDummies:
         return numbers
 
 
-Count: TypeAlias = "Trials | DummyLaw | GeometricDummies"
-"""The distribution of a number of messages; a fixed number is so many trials of probability 1."""
+@dataclass(frozen=True, kw_only=True)
+class LaplaceNoise:
+    """An integer that servers add to a sum: the sum of `number` independent discrete Laplace numbers.
+
+    Each is the difference of two independent geometric numbers, so that x has a probability proportional to
+    `ratio`**|x|. The ratio is rounded as in `GeometricDummies`.
+
+    >>> noise = LaplaceNoise(ratio=0.5, number=2)
+    >>> noise.variance
+    8.0
+    >>> noise.added(np.ones(1), log_tail=-3.0).round(3).tolist()
+    [0.007, 0.016, 0.035, 0.071, 0.13, 0.185, 0.13, 0.071, 0.035, 0.016, 0.007]
+    """
+
+    ratio: float
+    number: int = 1
+    fewest: ClassVar[int] = 0
+    random: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ratio", GeometricDummies(ratio=self.ratio).ratio)
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise."""
+        return 2 * self.number * self.ratio / (1 - self.ratio) ** 2
+
+    def draws(self, count: int, rng: Randomness) -> npt.NDArray[np.int64]:
+        """Draw `count` integers, shape (count,)."""
+        part = GeometricDummies(ratio=self.ratio)
+        return sum((part.draws(count, rng) - part.draws(count, rng) for _ in range(self.number)), np.zeros(count, int))
+
+    def reach(self, log_tail: float) -> int:
+        """Return a number that the sum of the `number` first geometric numbers exceeds with P <= e**`log_tail`."""
+        tilt = math.log((7 / 8 + self.ratio / 8) / self.ratio)  # of Chernoff's bound, near the pole
+        return math.ceil((self.number * math.log(8) - log_tail) / tilt)
+
+    def added(self, law: npt.NDArray[np.float64], log_tail: float) -> npt.NDArray[np.float64]:
+        """Return the distribution of a sum with this noise, in a window that is longer by `reach` on each side.
+
+        The mass outside the window is at most 2 e**`log_tail`; `doubt` bounds the relative rounding error.
+        """
+        from scipy.signal import lfilter  # noqa: PLC0415 - a quarter of the time that the program starts in
+
+        total = np.pad(law, self.reach(log_tail))
+        for _ in range(2 * self.number):  # upwards and downwards in turn
+            total = lfilter([1 - self.ratio], [1, -self.ratio], total)[::-1]
+        return total
+
+    def doubt(self, size: int) -> float:
+        """Return the relative rounding error of a distribution of `size` integers."""
+        return 8e-16 * self.number * size
+
+    def chance(self, least: int) -> float:
+        """Return an upper bound on P(noise >= `least`)."""
+        law = self.added(np.ones(1), -95.0)
+        return float(law[law.size // 2 + least :].sum()) * (1 + self.doubt(law.size)) + 1e-41
+
+
+Count: TypeAlias = "Trials | DummyLaw | GeometricDummies | LaplaceNoise"
+"""The distribution of a number of messages, or of noise; a fixed number is so many trials of probability 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,14 +187,14 @@ class Source:
     @property
     def law(self) -> DummyLaw | GeometricDummies:
         """The distribution of the number of messages."""
-        return self.count.law if isinstance(self.count, Trials) else self.count
+        return self.count.law if isinstance(self.count, Trials) else cast("DummyLaw", self.count)
 
     def divided(self, batches: int) -> Source:
         """Return the messages of one of `batches` batches that together hold no more than these messages.
 
         Each batch has an equal share (rounded down) of the trials, or of the smallest possible number of messages.
         """
-        trials = self.count if isinstance(self.count, Trials) else Trials(number=self.fewest, p=1.0)
+        trials = self.count if isinstance(self.count, Trials | LaplaceNoise) else Trials(number=self.fewest, p=1.0)
         return replace(self, count=replace(trials, number=trials.number // batches))
 
     @property
@@ -162,6 +221,8 @@ class Source:
     def describe(self) -> str:
         """Return the messages in a few words."""
         number = "a random number of"
+        if isinstance(self.count, LaplaceNoise):
+            return f"{self.count.number} times discrete Laplace noise of ratio {self.count.ratio:.6g} in each sum"
         if isinstance(self.count, Trials):
             number = (
                 f"{self.count.number:,}" if self.count.p == 1 else f"Bin({self.count.number:,}, {self.count.p:.6g})"

@@ -17,7 +17,7 @@ from hushuffle.curves.search import derivation, solve
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.mechanisms.shufflers import Reveals, Source, Trials
+from hushuffle.mechanisms.shufflers import LaplaceNoise, Reveals, Source, Trials
 from hushuffle.model import Bound, Certificate, Witness
 from hushuffle.questions.dp.central import epsilon
 from hushuffle.questions.dp.composition import curves_of, merged
@@ -173,6 +173,8 @@ def _body(question: Question, witness: Witness | None) -> dict[str, Any]:
     for step, _ in proof:
         if step.name not in REPLAYED:
             _refuse(f'the step "{step.name}" ({step.page}), which `hushuffle verify` does not replay')
+    if any(isinstance(source.count, LaplaceNoise) for source in claimed.release.sources):
+        _refuse("servers' discrete Laplace noise. The certificate without it (`laplace` = 0) holds with it too")
     random = any(source.random for source in claimed.release.sources)
     of_people = any(source.from_people for source in claimed.release.sources)
     if (random and claimed.rounds > 1) or ((random or of_people) and claimed.reports > 1):

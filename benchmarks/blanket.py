@@ -1,4 +1,4 @@
-"""How far below the privacy blanket the pooled bound is: the tables of docs/theory/below-the-blanket.md.
+"""The pooled bound and the privacy blanket: the tables of docs/theory/below-the-blanket.md and paper/pooled-bound.md.
 
     python benchmarks/blanket.py
 

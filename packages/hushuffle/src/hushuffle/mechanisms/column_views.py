@@ -152,11 +152,7 @@ class ColumnView:
             else:
                 cells |= (entries > 0).astype(np.int64) << (bit if self.shows == "patterns" else 0)
         np.minimum(cells, self._values - 1, out=cells)
-        if weights is None:
-            return np.bincount(cells, minlength=self._values)[self._unseen :]
-        counts = np.zeros(self._values, dtype=np.int64)
-        np.add.at(counts, cells, weights)
-        return counts[self._unseen :]
+        return np.bincount(cells, weights, minlength=self._values).astype(np.int64)[self._unseen :]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,15 +217,20 @@ class ColumnViews(_checks.ByName):
         Raises:
             InvalidInputError: there are not m columns, or they do not fit K publishers. No message shows a column.
         """
-        counts, total = [np.zeros(view.cells, dtype=np.int64) for view in self.views], 0
+        # Only contacts need every entry; the other views need how many columns have each pattern of bits.
+        entries = [place for place, view in enumerate(self.views) if view.shows == "contacts"]
+        counts = [np.zeros(view.cells, dtype=np.int64) for view in self.views]
+        patterns = np.zeros(1 << self.publishers, dtype=np.int64)
         for chunk, weights in self._chunks(columns):
-            total += chunk.shape[0] if weights is None else int(weights.sum())
-            counts = [count + view.tally(chunk, weights) for count, view in zip(counts, self.views, strict=True)]
-        if total != self.columns:
+            patterns += np.bincount(_bits(chunk), weights, minlength=patterns.size).astype(np.int64)
+            for place in entries:
+                counts[place] += self.views[place].tally(chunk, weights)
+        if (total := int(patterns.sum())) != self.columns:
             _checks.reject("columns", f"m = {self.columns} columns in all", f"<{total} columns>")
-        source = secure() if rng is None else rng
-        noisy = (count + view.draw(source) for count, view in zip(counts, self.views, strict=True))
-        return ColumnCounts(design=self, counts=tuple(noisy))
+        held, source = np.flatnonzero(patterns), secure() if rng is None else rng
+        for place, view in enumerate(self.views):
+            counts[place] += view.draw(source) + (0 if place in entries else view.tally(held, patterns[held]))
+        return ColumnCounts(design=self, counts=tuple(counts))
 
     def _chunks(self, columns: Any) -> Iterable[tuple[npt.NDArray[Any], Integers | None]]:
         if isinstance(columns, Histogram):
@@ -251,6 +252,13 @@ class ColumnViews(_checks.ByName):
         if chunk.size and not (chunk.min() >= 0 and chunk.max() <= largest):
             _checks.reject("columns", f"between 0 and {largest:,}", "<a number out of range>")
         return chunk
+
+
+def _bits(columns: npt.NDArray[Any]) -> Integers:
+    """Return the bit patterns of columns of bit patterns, or of contacts."""
+    if columns.ndim == 1:
+        return columns.astype(np.int64, copy=False)
+    return (columns > 0) @ (1 << np.arange(columns.shape[1]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

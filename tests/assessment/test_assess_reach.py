@@ -20,6 +20,7 @@ from hushuffle.assessment.reach import study as reach_study
 from hushuffle.assessment.reach import trials as reach_trials
 from hushuffle.assessment.reach import warnings as reach_warnings
 from hushuffle.assessment.reach.privacy import Design
+from hushuffle.cli import main
 from hushuffle.errors import NumericalError, SpecificationError
 from hushuffle.estimation import reach_questions
 from hushuffle.estimation.reach import Reach, planned
@@ -411,11 +412,33 @@ def test_dummies_that_do_not_fit(old: str, new: str, words: str) -> None:
         parse(DUMMIES.replace(old, new))
 
 
-@pytest.mark.parametrize("verb", ["calibrate", "audit"])
-def test_verbs_that_need_flips(verb: str) -> None:
-    study = deployment_of(parse(DUMMIES), Path())
-    with pytest.raises(SpecificationError, match=f"to {verb} a reach study"):
-        study.calibrate() if verb == "calibrate" else study.audit(delta=1e-5)
+def test_dummies_have_nothing_to_audit() -> None:
+    with pytest.raises(SpecificationError, match="to audit a reach study"):
+        deployment_of(parse(DUMMIES), Path()).audit(delta=1e-5)
+
+
+def test_calibrated_dummies_just_meet_what_assess_asks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    laplace = 'each = { kind = "discrete-laplace", center = 200, scale = 9.0 }'
+    views = f'views = [{{ shows = "union" }}, {{ shows = "patterns", {laplace}, empty = {{ {laplace[9:]} }}]'
+    text = DUMMIES.replace("bits = 1000", f"bits = 1000\n{views}").replace("[run]", "epsilon = 0.3\n[run]")
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    assert main(["calibrate", str(tmp_path / "study.toml"), "--json"]) == 0
+    choice = json.loads(capsys.readouterr().out)
+    private, accurate = choice["fewest_dummies_for_privacy"], choice["most_dummies_for_accuracy"]
+    proposed = assess(parse(choice["specification"]))
+    assert proposed.findings[0].bound.upper == private["central_epsilon"]["upper"] <= 0.3 < private["next_epsilon"]
+    assert private["next_factor"] == pytest.approx(private["factor"], rel=1e-3)
+    assert private["laws"].keys() == {"shuffler.each", "population.views[1].each", "population.views[1].empty"}
+    assert accurate["standard_error"] == pytest.approx(0.5, rel=1e-2)
+    assert private["dummies"] < accurate["dummies"]
+    assert main(["calibrate", str(tmp_path / "study.toml")]) == 0
+    assert "above the target" in capsys.readouterr().out
+    own = text.replace(laplace, 'each = { kind = "own", numbers = [1, 2], probabilities = [0.5, 0.5] }', 1)
+    with pytest.raises(SpecificationError, match="discrete-laplace or discrete-gaussian to calibrate"):
+        deployment_of(parse(own), tmp_path).calibrate()
+    tight = parse(text.replace("epsilon = 0.3", "epsilon = 1e-9"))
+    with pytest.raises(SpecificationError, match="some width of the dummies achieves"):
+        deployment_of(tight, tmp_path).calibrate()
 
 
 def test_views_of_twelve_publishers() -> None:

@@ -53,16 +53,17 @@ class Choice(Proposal):
     """The result of the calibration of a deployment: what its targets allow.
 
     `kind` says what was chosen: the local epsilon ("noise"), the number of additional messages, the levels and noise of
-    a sum, the common factor of all local epsilons of several columns, or the flip probability of filters. `written` is
-    the deployment in the file (None: several columns). `private` is the most accurate deployment that meets the privacy
-    targets; `binding` is the target that limits it. `accurate` is the most private deployment that meets the accuracy
-    target. Both are None without their target; `accurate` is also None if nothing tried meets it. `people` is the
-    number of people needed for privacy and accuracy (None: the present number suffices, or no number up to 10**9 does).
-    `reports` counts all reports of one person, and `columns` are the columns of `private`. `targets` and `warnings` are
-    those of `proposed`, for which `specification` is the file (of a sum).
+    a sum, the common factor of all local epsilons of several columns, the flip probability of filters, or the widths of
+    all dummies ("views"). `written` is the deployment in the file (None: several columns). `private` is the most
+    accurate deployment that meets the privacy targets; `binding` is the target that limits it. `accurate` is the most
+    private deployment that meets the accuracy target. Both are None without their target; `accurate` is also None if
+    nothing tried meets it. `people` is the number of people needed for privacy and accuracy (None: the present number
+    suffices, or no number up to 10**9 does). `reports` counts all reports of one person, and `columns` are the columns
+    of `private`. `targets` and `warnings` are those of `proposed`, for which `specification` is the file (sum,
+    views).
     """
 
-    kind: Literal["noise", "messages", "sum", "columns", "reach"]
+    kind: Literal["noise", "messages", "sum", "columns", "reach", "views"]
     title: str
     population: Population
     deployment: str = ""

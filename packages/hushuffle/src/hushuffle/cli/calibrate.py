@@ -34,6 +34,10 @@ _POINTS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "private": ("fewest_flips_for_privacy", "fewest flips for the privacy"),
         "accurate": ("most_flips_for_accuracy", "most flips for the accuracy"),
     },
+    "views": {
+        "private": ("fewest_dummies_for_privacy", "fewest dummies for the privacy"),
+        "accurate": ("most_dummies_for_accuracy", "most dummies for the accuracy"),
+    },
 }
 """For each kind of calibration: the JSON key, and the words in the table, of the deployments that it proposes."""
 
@@ -46,6 +50,7 @@ _HEADS: Final = {
     ),
     "columns": (("column", "local", "central", "standard"), ("", "epsilon", "epsilon", "error")),
     "reach": (("", "flip", "central", "error of"), ("", "share", "epsilon", "the reach")),
+    "views": (("", "dummies", "central", "error of"), ("", "in all", "epsilon", "the reach")),
 }
 _CLOSING: Final = {
     "noise": "Central epsilon (nats) is certified for every dataset. The standard error is the error of an estimated "
@@ -57,7 +62,7 @@ _CLOSING: Final = {
     "reach": "Central epsilon (nats) is certified for all audiences. The error is the relative standard error of the "
     "reach of all publishers together, for these audiences.",
 }
-_CHOSEN: Final = {"messages": "messages", "reach": "p"}
+_CHOSEN: Final = {"messages": "messages", "reach": "p", "views": "dummies"}
 """The setting in the first column of the table, where it is not the local epsilon."""
 _SHOWN: Final = {"noise": ("epsilon", "standard_error"), "messages": ("epsilon",)}
 """The targets that the table already shows."""
@@ -75,7 +80,7 @@ def calibrate(specification: Path, /, *, json: Flag = False, strict: Flag = Fals
     noise meets all targets, prints how many people are needed. For [[columns]],
     multiplies all local epsilons by one factor. For blanket messages, finds their
     smallest rate; for a [sum], levels, noise and messages; for a study of reach,
-    the flip probability. Writes no file.
+    the flip probability, or the widths of all dummies. Writes no file.
 
     Args:
         specification: the TOML file of the deployment, with targets.epsilon.
@@ -151,9 +156,8 @@ def _lines(choice: Choice) -> Iterator[str]:
     for target in choice.targets:
         if target.key not in _SHOWN.get(choice.kind, ()):
             yield from _wrapped(f"{target.word.upper()} {target.sentence}")
-    if choice.kind in _CLOSING:
-        yield ""
-        yield from _wrapped(_CLOSING[choice.kind])
+    if (closing := _CLOSING.get("reach" if choice.kind == "views" else choice.kind)) is not None:
+        yield from ("", *_wrapped(closing))
 
 
 def _wanted(choice: Choice) -> Iterator[str]:
@@ -162,7 +166,7 @@ def _wanted(choice: Choice) -> Iterator[str]:
         rounds = f" in all {choice.rounds:,} rounds" if choice.columns and choice.rounds > 1 else ""
         yield f"central epsilon{of}{rounds} at most {choice.epsilon:g} at delta = {choice.delta:g}"
     if choice.standard_error is not None and choice.kind != "messages":
-        what = {"sum": "the mean", "reach": "the reach"}.get(choice.kind, "a share")
+        what = {"sum": "the mean", "reach": "the reach", "views": "the reach"}.get(choice.kind, "a share")
         yield f"standard error of {what} at most {choice.standard_error:g}"
 
 
@@ -200,6 +204,8 @@ def _sentences(choice: Choice) -> Iterator[str]:
         )
     elif choice.kind == "reach":
         yield f"Proposed: randomizer.p = {proposed.settings['p']!r}."
+    elif choice.kind == "views":
+        yield from _verdict_on_views(choice)
     elif choice.kind == "sum":
         yield _verdict_on_sum(choice)
         protocol = proposed.protocol
@@ -250,6 +256,21 @@ def _verdict_on_sum(choice: Choice) -> str:
         return f"No epsilon up to 40 meets the accuracy target with {choice.population.n:,} people."
     missed = ", ".join(f"targets.{target.key}" for target in choice.targets if not target.met)
     return f"The proposal misses these targets: {missed}."
+
+
+def _verdict_on_views(choice: Choice) -> Iterator[str]:
+    from hushuffle.model import number  # noqa: PLC0415 - only when needed
+
+    settings = choice.proposed.settings
+    for key, law in settings["laws"].items():
+        table = ", ".join(
+            f'{name} = "{value}"' if name == "kind" else f"{name} = {value}" for name, value in law.items()
+        )
+        yield f"Proposed: {key} = {{ {table} }}."
+    yield f"The widths are those of the file times {settings['factor']:.6g}."
+    if "next_epsilon" in settings:
+        missed = number(settings["next_epsilon"], up=True)
+        yield f"Times {settings['next_factor']:.6g}, central epsilon is up to {missed}, above the target."
 
 
 def _wrapped(text: str) -> list[str]:

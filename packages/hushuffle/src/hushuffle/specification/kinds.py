@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, create_model, model_
 from hushuffle.mechanisms import adversaries, randomizers, shufflers
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.settings import SettingsTable
-from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
+from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, four_digits, gaussian_center, laplace_center
 from hushuffle.specification._base import (
     Epsilon,
     Name,
@@ -133,6 +133,10 @@ class DrawnDummies(Section):
     def law(self) -> shufflers.DummyLaw | shufflers.GeometricDummies:
         raise NotImplementedError
 
+    def scaled(self, factor: float, tail: float) -> DrawnDummies | None:  # noqa: ARG002 - the kinds that can use both
+        """Return the distribution of `factor` times the width, cut where about `tail` remains; None: impossible."""
+        return None
+
     @model_validator(mode="after")
     def _can_be_built(self) -> Self:
         return checked(self, type(self).law)
@@ -174,6 +178,10 @@ class LaplaceDummies(DrawnDummies):
     def law(self) -> shufflers.DummyLaw:
         return shufflers.DummyLaw.discrete_laplace(center=self.center, scale=self.scale)
 
+    def scaled(self, factor: float, tail: float) -> LaplaceDummies:
+        scale = four_digits(factor * self.scale)
+        return LaplaceDummies(kind=self.kind, center=laplace_center(scale, tail), scale=scale)
+
 
 class GaussianDummies(DrawnDummies):
     """The number of dummies has a discrete Gaussian distribution, truncated at 0 and at twice its center."""
@@ -186,6 +194,10 @@ class GaussianDummies(DrawnDummies):
 
     def law(self) -> shufflers.DummyLaw:
         return shufflers.DummyLaw.discrete_gaussian(center=self.center, sigma=self.sigma)
+
+    def scaled(self, factor: float, tail: float) -> GaussianDummies:
+        sigma = four_digits(factor * self.sigma)
+        return GaussianDummies(kind=self.kind, center=gaussian_center(sigma, tail), sigma=sigma)
 
 
 class OwnDummies(DrawnDummies):

@@ -80,8 +80,10 @@ class ReachPopulation(WithoutFiles, Section):
     def flips(self, randomizer: Any, targets: Any) -> float:
         """Return the flip probability: that of [randomizer], or the smallest that satisfies targets.epsilon."""
         p = randomizer.given().get("p")
-        if p is not None:
-            return float(p)
+        return self.fewest_flips(targets) if p is None else float(p)
+
+    def fewest_flips(self, targets: Any) -> float:
+        """Return the smallest flip probability that satisfies targets.epsilon."""
         from hushuffle.questions import bloom  # noqa: PLC0415 - only when needed
 
         estimate = bloom.estimate_flip_prob(

@@ -24,7 +24,7 @@ from hushuffle.mechanisms.column_views import ColumnViews
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Progress, Report, number, silent
 from hushuffle.model.solver import Parameter, Requirement, log_excess, solve
-from hushuffle.questions import bloom
+from hushuffle.questions.bloom.plan_views import TAIL
 from hushuffle.report.formatting import plural
 from hushuffle.specification import Audiences, ReachPopulation, Specification
 from hushuffle.specification._base import unfit
@@ -33,6 +33,9 @@ from hushuffle.specification.reach import with_dummies
 _LEAST: Final = 1e-9
 _MOST: Final = 0.4999
 """The smallest and the largest flip probability that is tried for an accuracy target."""
+
+_WIDEST: Final = 29_000.0
+"""The largest standard deviation of dummies that is tried; a table of dummies has at most 2**20 numbers."""
 
 _SHOWN: Final = {"union": "union", "patterns": "bit patterns", "contacts": "contacts"}
 
@@ -80,12 +83,15 @@ class ReachStudy(Collected):
         return ReachStudy(unrun(self.specification, colluders), self.folder)
 
     def calibrate(self, progress: Progress | None = None) -> Choice:
-        """Return the smallest flip probability for targets.epsilon, and the largest for targets.standard_error.
+        """Return the least noise that meets targets.epsilon, and the most noise that meets targets.standard_error.
 
-        Audiences are read to count people and to predict the relative error of the reach of all publishers together.
+        The noise is the flip probability, or a factor on the widths of all dummies, of which then as few are used as
+        delta allows. Audiences are read to count people and to predict the relative error of the reach of all
+        publishers together.
 
         Raises:
-            SpecificationError: neither target is set, or no flip probability meets it.
+            SpecificationError: neither target is set, no noise meets it, or the dummies have another distribution than
+                discrete Laplace or discrete Gaussian.
             DataError, MissingDependencyError: the data cannot be used.
 
         >>> from hushuffle.specification import parse
@@ -101,60 +107,123 @@ class ReachStudy(Collected):
         >>> round(choice.accurate.settings["p"], 4)
         0.2836
         """
-        self._only_flips("calibrate", "Use hushuffle.bloom.plan_views, which chooses the dummies for an epsilon.")
         wanted, tell, questions = self.specification.targets, progress or silent, Questions()
         if wanted.epsilon is None and wanted.standard_error is None:
-            hint = "Or set targets.standard_error to search for the largest flip probability with this error."
+            hint = "Or set targets.standard_error to search for the most noise with this error."
             unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
         tell("reading the audiences", 0.0)
-        population, own = self.audiences.population, designed(self.audience, 0.25, wanted.delta)
-        private = accurate = None
-        tell("looking for the fewest flips", 0.4)
-        if wanted.epsilon is not None:
-            fewest = bloom.estimate_flip_prob(
-                filters=own.filters, bits=own.bits, hashes=own.hashes, epsilon=wanted.epsilon, delta=wanted.delta
-            )
-            private = self._point(replace(own, p=fewest.p))
-        tell("looking for the most flips", 0.6)
+        population, noise = self.audiences.population, self._noise
+        tell("looking for the least noise", 0.2)
+        private = None if wanted.epsilon is None else self._private(noise, wanted.epsilon)
+        tell("looking for the most noise", 0.6)
+        accurate = None
         if (limit := wanted.standard_error) is not None:
-            flips = Parameter(name="p", apply=lambda p: replace(own, p=p), easiest=_LEAST, hardest=_MOST)
-            solution = solve(flips, Requirement(excess=lambda design: log_excess(self._error(design), limit)))
-            accurate = None if solution is None else self._point(replace(own, p=solution.value))
+            error = Requirement[ReachStudy](excess=lambda study: log_excess(self._error(study.design), limit))
+            solution = solve(replace(noise, easiest=noise.hardest, hardest=noise.easiest), error)
+            accurate = None if solution is None else (noise.apply(solution.value), {"factor": solution.value})
         proposed = private or accurate
         if proposed is None:
-            rule = "must be a value that some flip probability achieves"
+            rule = "must be a value that some amount of noise achieves"
             unfit("targets.standard_error", rule, f"{limit:g}", "Allow a larger error, or use longer filters.")
         tell("the other targets", 0.8)
-        written = self.specification.randomizer.given().get("p")
+        study, point = proposed[0], self._point(proposed[0], **proposed[1])
+        given = self.dummies or self.specification.randomizer.given().get("p") is not None
         choice = Choice(
-            kind="reach",
+            kind="views" if self.dummies else "reach",
             title=self.specification.title or "Calibration of a reach study",
             population=population,
-            deployment="" if written is None else describe(replace(own, p=written)),
+            deployment=describe(self.design) if given else "",
             epsilon=wanted.epsilon,
             delta=wanted.delta,
             standard_error=wanted.standard_error,
-            written=None if written is None else self._point(replace(own, p=written)),
-            private=private,
-            accurate=accurate,
+            written=self._point(self, factor=1.0) if given else None,
+            private=None if private is None else point,
+            accurate=None if accurate is None else self._point(accurate[0], **accurate[1]),
             targets=targets(
                 self.specification,
                 people=population.n,
-                findings=reach_privacy.findings(questions, replace(own, p=proposed.settings["p"])),
+                findings=reach_privacy.findings(questions, study.design),
                 unanswered=questions.unanswered,
-                error=Bound.exact(proposed.standard_error, unit="") if math.isfinite(proposed.standard_error) else None,
+                error=Bound.exact(point.standard_error, unit="") if math.isfinite(point.standard_error) else None,
             ),
+            specification=study.specification.effective() if self.dummies else None,
         )
         tell("done", 1.0)
         return choice
 
-    def _only_flips(self, verb: str, hint: str) -> None:
-        if self.dummies:
-            unfit("shuffler.kind", f'must be "uniform" to {verb} a reach study', '"augmented"', hint)
+    @property
+    def _noise(self) -> Parameter[ReachStudy]:
+        """The flip probability, or the factor on the widths of all dummies; privacy is easiest with the most noise."""
+        if not self.dummies:
+            return Parameter(name="p", apply=self._flipping, easiest=_MOST, hardest=_LEAST)
+        assert self.design.views is not None
+        most = _WIDEST / max(math.sqrt(view.variances.max()) for view in self.design.views.views)
+        return Parameter(name="factor", apply=self._widened, easiest=most, hardest=most * _LEAST, start=1.0, stride=2)
 
-    def _point(self, design: Design) -> Point:
-        error = self._error(design)
-        return Point(settings={"p": design.p}, central=reach_privacy.central(design), standard_error=error)
+    def _private(self, noise: Parameter[ReachStudy], epsilon: float) -> tuple[ReachStudy, dict[str, float]]:
+        """Return the study with the least noise for epsilon, and the factor with the neighbour that misses it."""
+        if not self.dummies:
+            return self._flipping(self.audience.fewest_flips(self.specification.targets)), {}
+        solution = solve(
+            noise,
+            Requirement(
+                excess=lambda study: log_excess(reach_privacy.central(study.design).upper, epsilon),
+                figure=lambda study: reach_privacy.central(study.design),
+                limit=epsilon,
+            ),
+        )
+        if solution is None:
+            hint = "Allow a larger epsilon, or release fewer views."
+            unfit("targets.epsilon", "must be a value that some width of the dummies achieves", f"{epsilon:g}", hint)
+        missed = {} if solution.beyond_bound is None else {"next_epsilon": solution.beyond_bound.upper}
+        return noise.apply(solution.value), {"factor": solution.value, "next_factor": solution.beyond, **missed}
+
+    @property
+    def laws(self) -> dict[str, dict[str, Any]]:
+        """The distributions of the dummies, by their keys in the file."""
+        plain = self.specification.plain()
+        views = enumerate(plain["population"].get("views", ()))
+        return {"shuffler.each": plain["shuffler"]["each"]} | {
+            f"population.views[{place}].{key}": view[key]
+            for place, view in views
+            for key in ("each", "empty")
+            if key in view
+        }
+
+    def _flipping(self, p: float) -> ReachStudy:
+        return self._with(randomizer=self.specification.randomizer.model_copy(update={"p": p}))
+
+    def _widened(self, factor: float) -> ReachStudy:
+        """Return the study with dummies of `factor` times the widths, and as few of them as delta allows."""
+        views, design = self.audience.views, self.design.views
+        assert design is not None  # only dummies have widths
+        tail = self.specification.targets.delta / TAIL / design.hashes / sum(view.moved for view in design.views)
+
+        def scaled(section: Any, key: str, *names: str) -> Any:
+            given = {name: law for name in names if (law := getattr(section, name)) is not None}
+            update = {name: law.scaled(factor, tail) for name, law in given.items()}
+            if None in update.values():
+                rule, hint = "must be discrete-laplace or discrete-gaussian to calibrate", "Their widths can be scaled."
+                unfit(f"{key}.kind", rule, ", ".join(law.kind for law in given.values()), hint)
+            return section.model_copy(update=update)
+
+        shown = views and tuple(scaled(view, "population.views.each", "each", "empty") for view in views)
+        return self._with(
+            population=self.audience.model_copy(update={"views": shown}),
+            shuffler=scaled(self.specification.shuffler, "shuffler.each", "each"),
+        )
+
+    def _with(self, **sections: Any) -> ReachStudy:
+        specification = self.specification.model_copy(update=sections)
+        return ReachStudy(specification, sections.get("population", self.audience), self.folder)
+
+    def _point(self, study: ReachStudy, **settings: float) -> Point:
+        """Return the figures of a proposed study."""
+        design = study.design
+        own = {"p": design.p} if design.views is None else {"dummies": design.views.dummies, "laws": study.laws}
+        return Point(
+            settings={**own, **settings}, central=reach_privacy.central(design), standard_error=self._error(design)
+        )
 
     def _error(self, design: Design) -> float:
         """Return the relative standard error of the reach of all publishers; infinite if it cannot be estimated."""
@@ -168,7 +237,9 @@ class ReachStudy(Collected):
     def audit(self, **options: Any) -> Report:
         from hushuffle.attacks.audit_specification import audit_reach  # noqa: PLC0415 - only this verb needs it
 
-        self._only_flips("audit", "The dummies are independent of all columns; assess states their certified epsilon.")
+        if self.dummies:
+            hint = "The dummies are independent of all columns; assess states their certified epsilon."
+            unfit("shuffler.kind", 'must be "uniform" to audit a reach study', '"augmented"', hint)
         options.pop("delta")
         return audit_reach(self.specification, base_folder=self.folder, **options)
 

@@ -8,6 +8,7 @@ keyed release draws the same number again. Numbers with a probability below 2**-
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
@@ -397,6 +398,22 @@ def _product(first: int, second: int) -> int:
 def _too_many(name: str) -> None:
     hint = "Use a narrower distribution: the number of dummies protects, the variance does not."
     _checks.reject(name, f"a distribution with at most {_MOST:,} possible numbers", "<more>", hint)
+
+
+def four_digits(width: float) -> float:
+    """Return `width` rounded up to four significant digits."""
+    unit = 10.0 ** (3 - math.floor(math.log10(width)))
+    return math.ceil(width * unit) / unit
+
+
+def laplace_center(scale: float, tail: float) -> int:
+    """Return the smallest center at which a discrete Laplace distribution is cut where at most about `tail` remains."""
+    return math.ceil(-scale * math.log(tail)) + 1
+
+
+def gaussian_center(sigma: float, tail: float) -> int:
+    """Return the smallest center at which a discrete Gaussian distribution is cut where at most `tail` remains."""
+    return math.ceil(sigma * math.sqrt(-2 * math.log(tail))) + 1
 
 
 @lru_cache(maxsize=32)

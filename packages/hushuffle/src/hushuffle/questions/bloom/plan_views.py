@@ -15,7 +15,7 @@ from hushuffle.estimation.column_views import planned_people
 from hushuffle.estimation.contacts import Frequencies, planned_frequencies
 from hushuffle.estimation.reach import Reach
 from hushuffle.mechanisms.column_views import ColumnView, ColumnViews
-from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
+from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw, four_digits, gaussian_center, laplace_center
 from hushuffle.model import Bound
 from hushuffle.numerics.normal_pair import shift_between
 from hushuffle.questions.bloom.views import views_epsilon
@@ -27,7 +27,7 @@ _WIDEST: Final = 16
 _ATTEMPTS: Final = 6
 _CLOSE: Final = 0.98
 _MARGIN: Final = 2e-4
-_TAIL: Final = 40.0
+TAIL: Final = 40.0
 """The dummies of a count are cut where delta/40, shared by all changed counts, remains."""
 
 _NONE: Final = DummyLaw.of({0: 1.0})
@@ -262,7 +262,7 @@ def _certified(
     for _ in range(_ATTEMPTS):
 
         def law(deviation: float, scale: float = scale) -> DummyLaw:
-            return _law(deviation * scale, delta / _TAIL / changed, gaussian=gaussian)
+            return _law(deviation * scale, delta / TAIL / changed, gaussian=gaussian)
 
         views = tuple(wish.view(law) for wish in wishes)
         design = ColumnViews(publishers=exact.publishers, columns=exact.columns, views=views, hashes=exact.hashes)
@@ -281,9 +281,8 @@ def _certified(
 @lru_cache(maxsize=64)
 def _law(deviation: float, tail: float, *, gaussian: bool) -> DummyLaw:
     """Return a distribution of dummies with at least this standard deviation, cut where about `tail` remains."""
-    digits = 3 - math.floor(math.log10(deviation))
     if gaussian:
-        sigma = math.ceil(deviation * 10**digits) / 10**digits
-        return DummyLaw.discrete_gaussian(center=math.ceil(sigma * math.sqrt(-2 * math.log(tail))) + 1, sigma=sigma)
-    width = math.ceil(deviation / math.sqrt(2) * 10**digits) / 10**digits
-    return DummyLaw.discrete_laplace(center=math.ceil(-width * math.log(tail)) + 1, scale=width)
+        sigma = four_digits(deviation)
+        return DummyLaw.discrete_gaussian(center=gaussian_center(sigma, tail), sigma=sigma)
+    scale = four_digits(deviation / math.sqrt(2))
+    return DummyLaw.discrete_laplace(center=laplace_center(scale, tail), scale=scale)

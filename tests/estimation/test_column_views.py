@@ -28,6 +28,9 @@ UNIONS = tuple(
     hs.ColumnView(publishers=chosen, each=LAW) for size in (1, 2, 3) for chosen in combinations((2, 0, 1), size)
 )
 PAIR = hs.ColumnView(publishers=(2, 0), shows="patterns", each=LAW)
+PAIRS = hs.ColumnView(
+    publishers=(1, 2, 0), shows="pairs", each=LAW, single=hs.DummyLaw.discrete_gaussian(center=200, sigma=20.0)
+)
 CONTACTS = hs.ColumnView(publishers=(0, 1, 2), shows="contacts", most=3, each=LAW)
 
 
@@ -67,7 +70,11 @@ QUESTIONS: list[tuple[Any, tuple[int, ...] | None, int]] = [
 
 
 @pytest.mark.parametrize(("question", "publishers", "truth"), QUESTIONS)
-@pytest.mark.parametrize("views", [(PATTERNS,), UNIONS, (*UNIONS, PATTERNS, PAIR)], ids=["patterns", "unions", "all"])
+@pytest.mark.parametrize(
+    "views",
+    [(PATTERNS,), UNIONS, (UNIONS[-1], PAIRS), (*UNIONS, PATTERNS, PAIR)],
+    ids=["patterns", "unions", "pairs", "all"],
+)
 def test_estimates_are_centred_and_their_errors_as_predicted(
     views: tuple[hs.ColumnView, ...], question: Any, publishers: tuple[int, ...] | None, truth: int
 ) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,21 +19,23 @@ SHOWN: list[Shown] = [
     ("contacts", (0, 1, 2), 4),
     ("contacts", (1,), 1),
 ]
+PAIRS: list[Shown] = [("pairs", (2, 0), 0), ("pairs", (0, 1, 2), 0), ("contacts", (0, 1, 2), 2)]
 
 
-def design(each: hs.DummyLaw = NONE, columns: int = 200) -> hs.ColumnViews:
+def design(shown: list[Shown] = SHOWN, columns: int = 200) -> hs.ColumnViews:
     views = [
-        hs.ColumnView(publishers=who, shows=what, most=most or None, each=each)  # type: ignore[arg-type]
-        for what, who, most in SHOWN
+        hs.ColumnView(publishers=who, shows=what, most=most or None, each=NONE)  # type: ignore[arg-type]
+        for what, who, most in shown
     ]
     return hs.ColumnViews(publishers=3, columns=columns, views=tuple(views))
 
 
-def test_every_view_of_contacts_against_plain_loops() -> None:
+@pytest.mark.parametrize("shown", [SHOWN, PAIRS])
+def test_every_view_of_contacts_against_plain_loops(shown: list[Shown]) -> None:
     contacts = np.random.default_rng(1).integers(0, 4, (200, 3)) * np.random.default_rng(2).integers(0, 2, (200, 3))
-    seen = design().release(contacts, rng=hs.reproducible(1))
+    seen = design(shown).release(contacts, rng=hs.reproducible(1))
     rows = [tuple(row) for row in contacts.tolist()]
-    assert [part.tolist() for part in seen.counts] == [counts(shown, rows) for shown in SHOWN]
+    assert [part.tolist() for part in seen.counts] == [counts(view, rows) for view in shown]
 
 
 def test_patterns_counts_and_chunks_give_the_same_release() -> None:
@@ -70,10 +71,11 @@ def test_columns_of_filters_that_are_aligned() -> None:
         ({"publishers": ()}, "publishers"),
         ({"publishers": (1, 1)}, "each once"),
         ({"publishers": (-1,)}, "publishers"),
-        ({"publishers": (0,), "shows": "all"}, "union, patterns, contacts"),
+        ({"publishers": (0,), "shows": "all"}, "union, pairs, patterns, contacts"),
         ({"publishers": (0,), "shows": "contacts"}, "most"),
         ({"publishers": (0,), "most": 3}, "only with"),
         ({"publishers": (0,), "each": 3}, "each"),
+        ({"publishers": (0,), "single": NONE}, "pairs"),
         ({"publishers": range(21)}, "1 to 20"),
     ],
 )
@@ -107,6 +109,7 @@ def test_columns_that_do_not_fit_and_no_private_number_in_the_message(columns: A
         ({"columns": 0}, "columns"),
         ({"hashes": 0}, "hashes"),
         ({"views": (3,)}, "views"),
+        ({"views": design(PAIRS).views[:1] + design().views[-1:]}, "contacts of all publishers"),
     ],
 )
 def test_a_design_that_does_not_fit(keys: dict[str, Any], words: str) -> None:
@@ -118,4 +121,4 @@ def test_a_design_that_does_not_fit(keys: dict[str, Any], words: str) -> None:
 def test_counts_of_another_shape() -> None:
     made = design()
     with pytest.raises(InvalidInputError, match="counts"):
-        hs.ColumnCounts(design=made, counts=tuple(np.zeros(2, dtype=np.int64) for _ in product(range(6))))
+        hs.ColumnCounts(design=made, counts=tuple(np.zeros(2, dtype=np.int64) for _ in SHOWN))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 Column = tuple[int, ...]
 Law = Mapping[int, Fraction] | tuple[Mapping[int, Fraction], Mapping[int, Fraction]]
-"""The dummies of each count; or those of the first count, and of each other."""
+"""The dummies of each count; or those of the first count (of pairs: of each publisher's), and of each other."""
 Shown = tuple[str, tuple[int, ...], int]
 """What a view shows, its publishers, and the largest number of contacts."""
 
@@ -19,6 +19,8 @@ Shown = tuple[str, tuple[int, ...], int]
 def cells_of(shown: Shown) -> list[object]:
     """Return the released cells of a view."""
     what, publishers, most = shown
+    if what == "pairs":
+        return [*((place,) for place in publishers), *combinations(publishers, 2)]
     if what == "union":
         return ["seen"]
     if what == "contacts":
@@ -39,6 +41,9 @@ def cell(shown: Shown, column: Column) -> object:
 
 
 def counts(shown: Shown, columns: Iterable[Column]) -> list[int]:
+    if shown[0] == "pairs":
+        rows = list(columns)
+        return [sum(sum(row[place] > 0 for place in some) == 1 for row in rows) for some in cells_of(shown)]  # type: ignore[attr-defined]
     seen = [cell(shown, column) for column in columns]
     return [seen.count(each) for each in cells_of(shown)]
 
@@ -48,11 +53,12 @@ def release(views: Sequence[tuple[Shown, Law]], columns: Sequence[Column]) -> di
     outcomes: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
     for shown, law in views:
         first, other = law if isinstance(law, tuple) else (law, law)
+        single = len(shown[1]) if shown[0] == "pairs" else 1
         for place, truth in enumerate(counts(shown, columns)):
             outcomes = {
                 (*before, truth + dummies): chance * share
                 for before, chance in outcomes.items()
-                for dummies, share in (other if place else first).items()
+                for dummies, share in (other if place >= single else first).items()
             }
     return outcomes
 

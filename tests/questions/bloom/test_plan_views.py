@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 from itertools import combinations
 from typing import Any
@@ -53,8 +54,15 @@ def test_many_views_have_gaussian_dummies() -> None:
     sets = [(place,) for place in range(20)] + list(combinations(range(20), 2))
     reach = assumed_reach(15_000, [900.0] * 20)
     plan = planned(publishers=20, reach=reach, unions=dict.fromkeys(sets, 400.0), epsilon=2.0)
-    assert len(plan.design.views) == len(sets)
-    assert "gaussian" in repr(plan.design.views[0].each)
+    (view,) = plan.design.views
+    assert (view.shows, view.cells) == ("pairs", len(sets))
+    assert "gaussian" in repr(view.each)
+    assert view.single is not None
+    sigma = math.sqrt((2 * view.single.variance + view.each.variance) / 4)  # of the union of two
+    apart = hs.DummyLaw.discrete_gaussian(center=round(8 * sigma), sigma=sigma)
+    unions = tuple(hs.ColumnView(publishers=chosen, each=apart) for chosen in sets)
+    more = hs.bloom.views_epsilon(dataclasses.replace(plan.design, views=unions), delta=1e-7)
+    assert more.lower > 1.7 * plan.epsilon.upper
     assert 0.98 * 2.0 <= plan.epsilon.upper <= 2.0
 
 

@@ -10,11 +10,13 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError
+from hushuffle.numerics.normal_pair import level_between
 from oracles import column_views as oracle
 
 COIN = {0: Fraction(1, 2), 1: Fraction(1, 2)}
 SKEWED = {0: Fraction(1, 8), 1: Fraction(1, 2), 2: Fraction(3, 8)}
 PEAK = {0: Fraction(1, 8), 1: Fraction(1, 4), 2: Fraction(1, 4), 3: Fraction(1, 4), 4: Fraction(1, 8)}
+TWO, EVERY = ("pairs", (0, 1), 0), ("pairs", (0, 1, 2), 0)
 UNION, PAIR, PATTERNS = ("union", (0, 1), 0), ("union", (1,), 0), ("patterns", (0, 1), 0)
 TWICE, WIDE, THREE = ("contacts", (0, 1), 2), ("patterns", (0, 1, 2), 0), ("union", (0, 1, 2), 0)
 Views = list[tuple[oracle.Shown, oracle.Law]]
@@ -24,9 +26,9 @@ def design(views: Views, *, publishers: int, columns: int, hashes: int = 1) -> h
     made = []
     for (what, who, most), law in views:
         first, other = law if isinstance(law, tuple) else (None, law)
-        empty = None if first is None else hs.DummyLaw.of(first)
+        own = {} if first is None else {"single" if what == "pairs" else "empty": hs.DummyLaw.of(first)}
         each = hs.DummyLaw.of(other)
-        made.append(hs.ColumnView(publishers=who, shows=what, most=most or None, each=each, empty=empty))  # type: ignore[arg-type]
+        made.append(hs.ColumnView(publishers=who, shows=what, most=most or None, each=each, **own))  # type: ignore[arg-type]
     return hs.ColumnViews(publishers=publishers, columns=columns, views=tuple(made), hashes=hashes)
 
 
@@ -66,6 +68,11 @@ def test_one_view_is_exact(views: Views, publishers: int, largest: int, columns:
         ([(UNION, PEAK), (UNION, PEAK)], 2, 1, 2),
         ([(PATTERNS, (COIN, SKEWED)), (UNION, PEAK)], 2, 1, 1),
         ([(PATTERNS, (PEAK, COIN)), (PAIR, PEAK)], 2, 1, 1),
+        ([(TWO, PEAK)], 2, 1, 2),
+        ([(EVERY, COIN)], 3, 1, 1),
+        ([(EVERY, (PEAK, COIN))], 3, 1, 1),
+        ([(EVERY, COIN), (THREE, PEAK)], 3, 1, 1),
+        ([(TWO, PEAK), (TWICE, COIN), (PAIR, COIN)], 2, 2, 1),
     ],
 )
 def test_several_views_together_by_enumeration(
@@ -86,11 +93,12 @@ def drawn_law(rng: np.random.Generator) -> dict[int, Fraction]:
 def drawn_views(rng: np.random.Generator, publishers: int) -> Views:
     """Return one or two views of any publishers, some with less or more noise for empty columns."""
     views: Views = []
+    third = rng.choice(["contacts", "pairs"])
     for _ in range(rng.integers(1, 3)):
         who = tuple(rng.permutation(publishers)[: rng.integers(1, publishers + 1)].tolist())
-        what = str(rng.choice(["union", "patterns", "contacts"]))
+        what = str(rng.choice(["union", "patterns", third]))
         law = drawn_law(rng)
-        own = what == "patterns" and rng.random() < 0.6
+        own = what in ("patterns", "pairs") and rng.random() < 0.6
         views.append(((what, who, 2 if what == "contacts" else 0), (drawn_law(rng), law) if own else law))
     return views
 
@@ -166,6 +174,15 @@ def test_less_noise_for_empty_columns_costs_less_than_a_further_view() -> None:
     apart = (hs.ColumnView(publishers=(0, 1), each=first), dataclasses.replace(patterns, empty=None))
     more = hs.bloom.views_epsilon(hs.ColumnViews(publishers=2, columns=10**6, views=apart), delta=1e-12)
     assert more.upper == pytest.approx(1 / 30 + 2 / 60, rel=1e-2)
+
+
+def test_hundreds_of_wide_views_have_a_narrow_bracket() -> None:
+    """Far in the tails, probabilities in units of 2**-64 have large losses, which once made the lattice too long."""
+    law = hs.DummyLaw.discrete_gaussian(center=256_920, sigma=30_000.0)
+    views = (hs.ColumnView(publishers=(0,), each=law),) * 211
+    bound = hs.bloom.views_epsilon(hs.ColumnViews(publishers=1, columns=10**7, views=views), delta=1e-12)
+    assert bound.upper < 1.02 * bound.lower
+    assert bound.lower == pytest.approx(float(level_between(math.sqrt(211) / 30_000, 1e-12)), rel=0.01)
 
 
 def test_many_equal_views_of_gaussian_dummies() -> None:

@@ -186,6 +186,14 @@ class _Shows:
             noise = cls._merged(view, view.variances, publishers)
             shares = avoids @ _parts(noise)
             return cls(masks=masks, rows=avoids - shares[:, None], variances=noise, shares=shares)
+        if view.shows == "pairs":
+            inside = [chosen for chosen in view.sets if set(chosen) <= set(publishers)]
+            unions = {sum(1 << publishers.index(each) for each in chosen): chosen for chosen in inside}
+            masks = tuple(mask for mask in needed if mask in unions)
+            # The union of two publishers is half the sum of three counts: those of each, and of exactly one of them.
+            halves = [[set(each) <= set(unions[mask]) for each in view.sets] for mask in masks]
+            rows = np.array([np.array(row) / -len(unions[mask]) for mask, row in zip(masks, halves, strict=True)])
+            return cls(masks=masks, rows=rows, variances=view.variances, shares=np.ones(len(masks)))
         share = 1.0 if view.shows == "union" else 1 - 1 / view.cells
         masks = (whole,) if whole in needed and len(own) == len(view.publishers) else ()
         variances = np.array([view.each.variance * share])
@@ -207,7 +215,8 @@ class _Shows:
         if view.shows == "contacts":
             cells -= (cells.sum() - columns) / cells.size
             return cells[: len(self.masks)]
-        values: Array = self.rows @ self._merged(view, cells, publishers) + columns * self.shares
+        merged = cells if view.shows == "pairs" else self._merged(view, cells, publishers)
+        values: Array = self.rows @ merged + columns * self.shares
         return values
 
 

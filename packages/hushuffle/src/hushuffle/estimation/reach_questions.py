@@ -60,10 +60,10 @@ def questions_of(names: tuple[str, ...], views: ColumnViews | None) -> tuple[Rea
         return every
     listed = {(query.question, query.publishers): query for query in every}
     for view in views.views:
-        who = tuple(sorted(view.publishers))
-        if view.shows != "patterns" and ("reach", who) not in listed:
+        for chosen in {"pairs": view.sets, "patterns": ()}.get(view.shows, (view.publishers,)):
+            who = tuple(sorted(chosen))
             label = " or ".join(names[each] for each in who)
-            listed["reach", who] = ReachQuestion(question="reach", publishers=who, label=label)
+            listed.setdefault(("reach", who), ReachQuestion(question="reach", publishers=who, label=label))
     shown = [
         query
         for (question, who), query in list(listed.items())[1:]

@@ -9,8 +9,9 @@ Source: docs/theory/histograms.md, Theorem 4 and Corollary 11.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Dummies = DummyLaw | GeometricDummies
-Shown = Literal["union", "patterns", "contacts"]
+Shown = Literal["union", "pairs", "patterns", "contacts"]
 SHOWN: Final[tuple[Shown, ...]] = get_args(Shown)
 MOST_PUBLISHERS: Final = 20
 MOST_CONTACTS: Final = 255
@@ -42,14 +43,16 @@ class ColumnView:
 
     Args:
         publishers: numbers (from 0) of the publishers whose entries of a column the view uses, without repetition.
-        shows: "union" counts the columns with an entry above 0, a single count. "patterns" counts the columns with each
-            of the 2**s bit patterns of the s publishers. "contacts" counts the columns with each sum of their entries
-            from 0 to `most`; larger sums count as `most`.
+        shows: "union" counts the columns with an entry above 0, a single count. "pairs" counts, for each publisher, the
+            columns with an entry, and, for each two, those with an entry of exactly one of them. "patterns" counts the
+            columns with each of the 2**s bit patterns of the s publishers. "contacts" counts the columns with each sum
+            of their entries from 0 to `most`; larger sums count as `most`.
         each: distribution of the number of dummies, drawn for each count.
         most: largest number of contacts, 1 to 255; only for "contacts".
         empty: only for "patterns": the distribution for the columns without any entry (None: `each`). Their number
             gives the union of all `publishers`. Less noise here costs little epsilon, because two columns that both
             have entries differ in two other counts.
+        single: only for "pairs": the distribution for the counts of one publisher (None: `each`).
 
     Raises:
         InvalidInputError: an argument is out of range.
@@ -64,15 +67,17 @@ class ColumnView:
     shows: Shown = "union"
     most: int | None = None
     empty: Dummies | None = None
+    single: Dummies | None = None
 
     def __post_init__(self) -> None:
         if self.shows not in SHOWN:
             _checks.reject("shows", f"one of {', '.join(SHOWN)}", self.shows)
         _checks.of_type("each", self.each, DummyLaw, GeometricDummies)
-        if self.empty is not None:
-            _checks.of_type("empty", self.empty, DummyLaw, GeometricDummies)
-            if self.shows != "patterns":
-                _checks.reject("empty", 'given only with shows="patterns"', repr(self.empty))
+        for name, shows in (("empty", "patterns"), ("single", "pairs")):
+            if (law := getattr(self, name)) is not None:
+                _checks.of_type(name, law, DummyLaw, GeometricDummies)
+                if self.shows != shows:
+                    _checks.reject(name, f'given only with shows="{shows}"', repr(law))
         chosen = tuple(_checks.integer("publishers", place, low=0) for place in self.publishers)
         if not chosen or not len(set(chosen)) == len(chosen) <= MOST_PUBLISHERS:
             _checks.reject("publishers", f"1 to {MOST_PUBLISHERS} publishers, each once", chosen)
@@ -89,35 +94,46 @@ class ColumnView:
 
     @property
     def moved(self) -> int:
-        """Number of released counts that change by 1 if one column changes: 1 for "union", otherwise at most 2."""
-        return 2 - self._unseen
+        """Largest number of released counts that change by 1 if one column changes."""
+        width = len(self.publishers)
+        return max(self.changed(width // 2 + 1), self.changed(width)) if self.shows == "pairs" else 2 - self._unseen
+
+    def changed(self, bits: int) -> int:
+        """Return how many counts of "pairs" change if the bits of so many of its publishers change."""
+        return bits * (1 + len(self.publishers) - bits)
+
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        """The sets of publishers whose unions "pairs" shows, in the order of its counts."""
+        return tuple(chosen for size in (1, 2) for chosen in combinations(self.publishers, size))
 
     @property
     def dummies(self) -> float:
         """Mean number of dummies of all released counts together."""
-        return self.cells * self.each.mean + (0.0 if self.empty is None else self.empty.mean - self.each.mean)
+        return float(self.means.sum())
 
     @property
     def means(self) -> Floats:
         """Mean number of dummies of each released count, shape (cells,)."""
-        return self._by_cell(self.each.mean, None if self.empty is None else self.empty.mean)
+        return self._by_cell(lambda law: law.mean)
 
     @property
     def variances(self) -> Floats:
         """Variance of the number of dummies of each released count, shape (cells,)."""
-        return self._by_cell(self.each.variance, None if self.empty is None else self.empty.variance)
+        return self._by_cell(lambda law: law.variance)
 
-    def _by_cell(self, each: float, first: float | None) -> Floats:
-        values = np.full(self.cells, each)
-        values[0] = each if first is None else first
-        return values
+    @property
+    def laws(self) -> tuple[tuple[Dummies, int], ...]:
+        """The distributions of the dummies of the first counts and of the others, each with their number."""
+        first = {"patterns": 1, "pairs": len(self.publishers)}.get(self.shows, 0)
+        return ((self.single or self.empty or self.each, first), (self.each, self.cells - first))
+
+    def _by_cell(self, figure: Callable[[Dummies], float]) -> Floats:
+        return np.concatenate([np.full(count, figure(law)) for law, count in self.laws])
 
     def draw(self, rng: Randomness) -> Integers:
         """Draw the number of dummies of each released count, shape (cells,)."""
-        drawn = self.each.draws(self.cells, rng)
-        if self.empty is not None:
-            drawn[0] = self.empty.draws(1, rng)[0]
-        return drawn
+        return np.concatenate([law.draws(count, rng) for law, count in self.laws])
 
     @property
     def _unseen(self) -> int:
@@ -126,8 +142,9 @@ class ColumnView:
 
     @property
     def _values(self) -> int:
-        sizes = {"union": 2, "contacts": (self.most or 0) + 1}
-        return sizes.get(self.shows, 1 << len(self.publishers))
+        width = len(self.publishers)
+        sizes = {"union": 2, "pairs": width * (width + 1) // 2, "contacts": (self.most or 0) + 1}
+        return sizes.get(self.shows, 1 << width)
 
     def tally(self, columns: npt.NDArray[Any], weights: Integers | None = None) -> Integers:
         """Return how many columns are in each released cell, without dummies (private), shape (cells,).
@@ -145,6 +162,10 @@ class ColumnView:
             places = [columns >> place & 1 for place in self.publishers]
         else:
             places = [columns[:, place] for place in self.publishers]
+        if self.shows == "pairs":
+            held, times = [entries > 0 for entries in places], np.int64(1) if weights is None else weights
+            odd = (*held, *(first ^ second for first, second in combinations(held, 2)))
+            return np.array([(each * times).sum() for each in odd], dtype=np.int64)
         cells = np.zeros(columns.shape[0], dtype=np.int64)
         for bit, entries in enumerate(places):
             if self.shows == "contacts":
@@ -195,6 +216,12 @@ class ColumnViews(_checks.ByName):
         for view in self.views:
             _checks.of_type("views", view, ColumnView)
             _checks.integer("publishers of a view", max(view.publishers), low=0, high=width - 1)
+            if (
+                view.shows == "contacts"
+                and len(view.publishers) < width
+                and "pairs" in {each.shows for each in self.views}
+            ):
+                _checks.reject("views", "contacts of all publishers beside pairs", f"{len(view.publishers)} of {width}")
         if sum(view.cells for view in self.views) > _LARGEST:
             _checks.reject("views", f"at most {_LARGEST:,} counts in all", "<more>")
 

@@ -16,6 +16,9 @@ from hushuffle.specification.kinds import EndlessOrNot
 if TYPE_CHECKING:
     from hushuffle.mechanisms.shufflers import DummyLaw, GeometricDummies
 
+LAWS: Final = ("each", "empty", "single")
+"""The keys of a view with distributions of dummies."""
+
 MOST_PATTERNS: Final = 10
 """Largest number of publishers whose bit patterns are counted."""
 
@@ -23,9 +26,10 @@ MOST_PATTERNS: Final = 10
 class View(Section):
     """What the shuffler counts of the columns; it adds dummies to each count."""
 
-    shows: Literal["union", "patterns", "contacts"]
-    """"union": columns with an entry of at least one publisher. "patterns": columns with each bit pattern of up to 10
-    publishers. "contacts": columns by the sum of their entries."""
+    shows: Literal["union", "pairs", "patterns", "contacts"]
+    """"union": columns with an entry of at least one publisher. "pairs": columns with an entry of each publisher, and
+    of exactly one of each two, for all unions and overlaps of two. "patterns": columns with each bit pattern of up to
+    10 publishers. "contacts": columns by the sum of their entries."""
     publishers: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] | None = None
     """The publishers of the view (default: all)."""
     sets_of: Annotated[int, Field(ge=1, le=MOST_PUBLISHERS)] | None = None
@@ -36,13 +40,15 @@ class View(Section):
     """Distribution of the number of dummies of each count of this view (default: `each` of [shuffler])."""
     empty: EndlessOrNot | None = None
     """Only with "patterns": the same for the columns without any entry (default: `each`), which give the union."""
+    single: EndlessOrNot | None = None
+    """Only with "pairs": the same for the counts of one publisher (default: `each`)."""
 
     def built(self, names: Sequence[str], each: DummyLaw | GeometricDummies) -> Iterator[ColumnView]:
         """Yield the views for publishers `names`; `each` is used if the view has no distribution of its own."""
         chosen = [names.index(name) for name in self.publishers or names]
-        law, empty = each if self.each is None else self.each.law(), None if self.empty is None else self.empty.law()
+        own = {key: table.law() for key in LAWS if (table := getattr(self, key)) is not None}
         for group in combinations(chosen, self.sets_of or len(chosen)):
-            yield ColumnView(publishers=group, shows=self.shows, most=self.most, each=law, empty=empty)
+            yield ColumnView(publishers=group, shows=self.shows, most=self.most, **{"each": each, **own})
 
 
 def build_views(
@@ -113,9 +119,10 @@ def _view(table: Mapping[str, Any], key: str, names: list[str], *, read: bool) -
         hint = 'Name fewer publishers, or use shows = "union" with sets_of.'
         rule = f'must be at most {MOST_PATTERNS} publishers for shows = "patterns"'
         yield Problem(key=f"{key}.publishers", rule=rule, value=f"{size}", hint=hint)
-    if "empty" in table and table.get("shows") != "patterns":
-        rule = 'must be left out without shows = "patterns"'
-        yield Problem(key=f"{key}.empty", rule=rule, value="a table")
+    for law, shows in (("empty", "patterns"), ("single", "pairs")):
+        if law in table and table.get("shows") != shows:
+            rule = f'must be left out without shows = "{shows}"'
+            yield Problem(key=f"{key}.{law}", rule=rule, value="a table")
     contacts = table.get("shows") == "contacts"
     if contacts != ("most" in table) and isinstance(table.get("shows"), str):
         rule = "must be given" if contacts else 'must be left out without shows = "contacts"'
@@ -123,5 +130,5 @@ def _view(table: Mapping[str, Any], key: str, names: list[str], *, read: bool) -
         yield Problem(key=f"{key}.most", rule=rule, value="nothing" if contacts else f"{table['most']}", hint=hint)
     if contacts and read:
         hint = "Plan with `audiences`, and collect from the publishers' numbers of contacts."
-        rule = 'must be "union" or "patterns" with files of identifiers, whose filters hold bits'
+        rule = 'must be "union", "pairs" or "patterns" with files of identifiers, whose filters hold bits'
         yield Problem(key=f"{key}.shows", rule=rule, value='"contacts"', hint=hint)

@@ -28,6 +28,7 @@ from hushuffle.questions.bloom.plan_views import TAIL
 from hushuffle.report.formatting import plural
 from hushuffle.specification import Audiences, ReachPopulation, Specification
 from hushuffle.specification._base import unfit
+from hushuffle.specification.column_views import LAWS
 from hushuffle.specification.reach import with_dummies
 
 _LEAST: Final = 1e-9
@@ -37,7 +38,7 @@ _MOST: Final = 0.4999
 _WIDEST: Final = 29_000.0
 """The largest standard deviation of dummies that is tried; a table of dummies has at most 2**20 numbers."""
 
-_SHOWN: Final = {"union": "union", "patterns": "bit patterns", "contacts": "contacts"}
+_SHOWN: Final = {"union": "union", "pairs": "pairs", "patterns": "bit patterns", "contacts": "contacts"}
 
 
 class ReachStudy(Collected):
@@ -184,10 +185,7 @@ class ReachStudy(Collected):
         plain = self.specification.plain()
         views = enumerate(plain["population"].get("views", ()))
         return {"shuffler.each": plain["shuffler"]["each"]} | {
-            f"population.views[{place}].{key}": view[key]
-            for place, view in views
-            for key in ("each", "empty")
-            if key in view
+            f"population.views[{place}].{key}": view[key] for place, view in views for key in LAWS if key in view
         }
 
     def _flipping(self, p: float) -> ReachStudy:
@@ -207,7 +205,7 @@ class ReachStudy(Collected):
                 unfit(f"{key}.kind", rule, ", ".join(law.kind for law in given.values()), hint)
             return section.model_copy(update=update)
 
-        shown = views and tuple(scaled(view, "population.views.each", "each", "empty") for view in views)
+        shown = views and tuple(scaled(view, "population.views.each", *LAWS) for view in views)
         return self._with(
             population=self.audience.model_copy(update={"views": shown}),
             shuffler=scaled(self.specification.shuffler, "shuffler.each", "each"),

@@ -38,6 +38,9 @@ _TINY = 5e-324
 _CELLS = 512
 """Number of cells into which neighbouring counts of an explicit pair of datasets are merged."""
 
+_RARE = 2.0**-50
+"""Ratios of smaller probabilities, multiples of 2**-64, are far from those of the distribution before rounding."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ValueCounts:
@@ -108,11 +111,14 @@ class ValueCounts:
         return -self.ratio[order], own, without
 
     def together(self) -> ValueCounts:
-        cells = np.arange(0, self.own.size, -(-self.own.size // _CELLS))
+        """The same with adjacent counts merged, which gives lower bounds: first of all the rare counts at the ends."""
+        usual = np.flatnonzero(np.minimum(self.without, self.own) >= _RARE)
+        first, last = (usual[0], usual[-1]) if usual.size else (0, self.own.size - 1)
+        cells = np.union1d(0, np.arange(first, last + 1, -(-self.own.size // _CELLS)))
         return ValueCounts(
             without=np.add.reduceat(self.without, cells),
             own=np.add.reduceat(self.own, cells),
-            doubt=self.doubt + EPS * _CELLS,
+            doubt=self.doubt + EPS * self.own.size,
             lost=self.lost,
         )
 
@@ -189,9 +195,9 @@ class OneCount(PrivacyCurve):
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         del log_tail  # missing events have negligible probability
         witness = Witness(family=AT_FIRST, others=(self.n - 1,), target=(1, 0))
-        if self.other is STILL:
-            return (DatasetPair(witness=witness, p=self.counts.own, q=self.counts.without, doubt=self.counts.doubt),)
         first, second = self.counts.together(), self.other.together()
+        if self.other is STILL:
+            return (DatasetPair(witness=witness, p=first.own, q=first.without, doubt=first.doubt),)
         p, q = np.outer(first.own, second.without).ravel(), np.outer(first.without, second.own).ravel()
         return (DatasetPair(witness=witness, p=p, q=q, doubt=2 * (first.doubt + second.doubt)),)
 

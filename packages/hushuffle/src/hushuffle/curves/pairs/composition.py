@@ -43,6 +43,9 @@ _DECADES: Final = 5
 _CUT: Final = 1e-3
 """Share of delta that all dominating pairs together may assign to an infinite privacy loss."""
 
+_CUTS: Final = (_CUT, 0.03, 0.3)
+"""The same, where rare losses far above all others, of probabilities rounded to 2**-64, make the lattice too long."""
+
 
 def composed_epsilon(laws: Laws, *, delta: float, tell: Progress = silent) -> Bound:
     """Certified bracket of epsilon (nats) for a composition of at least two runs, at `delta` in [0, 1).
@@ -150,10 +153,10 @@ class Tables:
         self._laws, self._delta, self._make = laws, delta, TabulatedCurve.about if rough else TabulatedCurve.of
         self._made: dict[tuple[int, float, float], TabulatedCurve] = {}
 
-    def curves(self, times: Sequence[int], *, most: int = 0) -> list[tuple[TabulatedCurve, int]]:
+    def curves(self, times: Sequence[int], *, most: int = 0, cut: float = _CUT) -> list[tuple[TabulatedCurve, int]]:
         """Tables for `times[i]` rounds of curve i, reusable for up to `most` rounds in total."""
         laws = [(law, count) for (law, _), count in zip(self._laws, times, strict=True)]
-        step, share = common_step(laws), _CUT * self._delta
+        step, share = common_step(laws), cut * self._delta
         rounds = sum(times)
         negligible = share / max(most, rounds)
         return [
@@ -201,9 +204,16 @@ def _beyond_lattices(laws: Laws) -> bool:
 
 def _upper_epsilon(laws: Laws, delta: float, total: float) -> float:
     """Upper bound on epsilon, at most `total` and at most the plain sum over single rounds."""
-    curves = Tables(laws, delta=delta).curves([times for _, times in laws])
-    parts = [(curve.pair(), times) for curve, times in curves]
-    losses = LossSum.of(parts, tilt=best_tilt(parts, delta=delta))
+    tables = Tables(laws, delta=delta)
+    for cut in _CUTS:
+        curves = tables.curves([times for _, times in laws], cut=cut)
+        parts = [(curve.pair(), times) for curve, times in curves]
+        try:
+            losses = LossSum.of(parts, tilt=best_tilt(parts, delta=delta))
+            break
+        except NumericalError:
+            if cut == _CUTS[-1]:
+                raise
     upper = losses.epsilon_above(delta, high=min(total, LARGEST))
     if total > LARGEST and losses.upper(upper) > delta:
         upper = total

@@ -24,6 +24,10 @@ Chosen = tuple[int, ...]
 _WIDEST: Final = 16
 """Largest number of publishers whose bit patterns are released."""
 
+_PAIR: Final = 2
+_STEPS: Final = 64
+"""Number of divisions of the noise of pairs between the counts of one publisher and those of two."""
+
 _ATTEMPTS: Final = 6
 _CLOSE: Final = 0.98
 _MARGIN: Final = 2e-4
@@ -60,25 +64,34 @@ class ViewPlan:
 class _Wish:
     """A view without a distribution yet, and the largest standard deviation of each of its counts.
 
-    `empty` is that of the number of columns without any entry (None: `deviation`).
+    `first` is that of the number of columns without any entry, or of each publisher's for "pairs" (None: `deviation`).
     """
 
     publishers: Chosen
     shows: str
     most: int | None
     deviation: float
-    empty: float | None = None
+    first: float | None = None
 
     @property
     def moved(self) -> tuple[float, ...]:
         """The standard deviations of the counts that change if one column changes, in the worst case."""
-        if self.shows == "union":
-            return (self.deviation,)
-        return (self.deviation, self.deviation if self.empty is None else min(self.empty, self.deviation))
+        first = self.deviation if self.first is None else self.first
+        if self.shows == "pairs":
+            width = len(self.publishers)
+            changes = ((first,) * bits + (self.deviation,) * bits * (width - bits) for bits in range(1, width + 1))
+            return max(changes, key=lambda changed: sum(1 / deviation**2 for deviation in changed))
+        return (self.deviation,) if self.shows == "union" else (self.deviation, min(first, self.deviation))
 
     def view(self, law: Callable[[float], DummyLaw]) -> ColumnView:
-        each, empty = law(self.deviation), None if self.empty is None else law(self.empty)
-        return ColumnView(publishers=self.publishers, shows=self.shows, most=self.most, each=each, empty=empty)  # type: ignore[arg-type]
+        own = {} if self.first is None else {"single" if self.shows == "pairs" else "empty": law(self.first)}
+        return ColumnView(
+            publishers=self.publishers,
+            shows=self.shows,  # type: ignore[arg-type]
+            most=self.most,
+            each=law(self.deviation),
+            **own,
+        )
 
 
 def plan_views(
@@ -96,7 +109,8 @@ def plan_views(
 ) -> ViewPlan:
     """Return views that answer all questions with the smallest errors, in the ratio of the wanted errors.
 
-    A union needs one count, or the bit patterns of its publishers, which answer many unions. For each number i, the
+    A union needs one count, or the bit patterns of its publishers, which answer many unions, or, of two publishers, the
+    view "pairs". For each number i, the
     search releases the i unions with the smallest wanted errors as counts and the others as bit patterns, with discrete
     Laplace or discrete Gaussian dummies, and takes the best. The count of empty columns of bit patterns may have
     less noise than the others. Then epsilon is certified. The whole epsilon is used.
@@ -220,6 +234,9 @@ def _structures(deviations: Mapping[Chosen, float]) -> Iterator[list[_Wish]]:
     """Yield lists of views: the most demanding unions by themselves, all others from the bit patterns of theirs."""
     own = {chosen: _Wish(chosen, "union", None, deviation) for chosen, deviation in deviations.items()}
     yield list(own.values())
+    small = {chosen: deviation for chosen, deviation in deviations.items() if len(chosen) <= _PAIR}
+    if any(len(chosen) == _PAIR for chosen in small):
+        yield [*(wish for chosen, wish in own.items() if chosen not in small), _pairs(small)]
     for first in range(len(own)):
         together = sorted({each for chosen in _demanding(deviations)[first:] for each in chosen})
         if len(together) <= _WIDEST:
@@ -230,7 +247,23 @@ def _structures(deviations: Mapping[Chosen, float]) -> Iterator[list[_Wish]]:
             yield [*(own[chosen] for chosen in apart), patterns]
             if patterns.publishers in apart:  # their union follows from the number of columns without any entry
                 others = [own[chosen] for chosen in apart if chosen != patterns.publishers]
-                yield [*others, replace(patterns, empty=deviations[patterns.publishers])]
+                yield [*others, replace(patterns, first=deviations[patterns.publishers])]
+
+
+def _pairs(deviations: Mapping[Chosen, float]) -> _Wish:
+    """Return the cheapest noise of the counts of one publisher, and of exactly one of two, for these unions.
+
+    The union of two has a quarter of the variance of two counts of one publisher and of one count of two together.
+    """
+    publishers = tuple(sorted({each for chosen in deviations for each in chosen}))
+    sizes = ([each for chosen, each in deviations.items() if len(chosen) == size] for size in (1, _PAIR))
+    single, joint = (min(each, default=math.inf) for each in sizes)
+    most = min(single, math.sqrt(2) * joint)
+    wishes = (
+        _Wish(publishers, "pairs", None, math.sqrt(4 * joint**2 - 2 * first**2), first)
+        for first in (most * step / _STEPS for step in range(1, _STEPS))
+    )
+    return min(wishes, key=lambda wish: sum(1 / deviation**2 for deviation in wish.moved))
 
 
 def _demanding(deviations: Mapping[Chosen, float]) -> list[Chosen]:

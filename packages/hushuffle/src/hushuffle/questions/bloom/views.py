@@ -6,17 +6,21 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import Final
 
 from hushuffle import _checks
 from hushuffle.curves.base import Laws, PrivacyCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.value_dummies import OneCount, TrueAmongEach, ValueCounts
-from hushuffle.curves.pairs.composition import ComposedCurve
+from hushuffle.curves.pairs.composition import ComposedCurve, upper_epsilon
 from hushuffle.curves.rules.batches import one_by_one
 from hushuffle.curves.rules.every_group import WorstCurve
 from hushuffle.mechanisms.column_views import ColumnViews, Dummies
 from hushuffle.model import Bound
+
+_MOST_CHANGES: Final = 1 << 12
+"""Largest number of changes, up to exchanges of publishers, that are compared for views of pairs."""
 
 _HALVINGS: Final = 24
 """For several changed columns, the delta of one column is halved up to this often, until group privacy meets delta."""
@@ -83,13 +87,69 @@ def views_delta(design: ColumnViews, *, epsilon: float) -> Bound:
 
 def views_curve(design: ColumnViews) -> PrivacyCurve:
     """Return the privacy curve of all views of a design if one column changes."""
-    kinds = Counter((view.each, view.moved, view.empty) for view in design.views)
-    laws: Laws = [(_curve(*kind, design.columns), times) for kind, times in kinds.items()]
-    return laws[0][0] if kinds.total() == 1 else ComposedCurve(laws=laws)
+    composed: list[Laws] = [
+        [(_curve(*kind, design.columns), times) for kind, times in kinds.items() if times] for kinds in _changes(design)
+    ]
+    if len(composed) > 1:
+        return _Hardest(curves=tuple(ComposedCurve(laws=laws) for laws in composed))
+    ((curve, times), *others) = composed[0]
+    return ComposedCurve(laws=composed[0]) if others or times > 1 else curve
+
+
+_Kind = tuple[Dummies, int, Dummies | None, bool]
+
+
+def _changes(design: ColumnViews) -> list[Counter[_Kind]]:
+    """Return the largest numbers of changed counts, by kind, for a change of some publishers' bits; the worst first.
+
+    Without pairs, a change of all bits changes all views. Publishers in the same views are exchangeable.
+    """
+    classes = Counter(
+        tuple(place for place, view in enumerate(design.views) if publisher in view.publishers)
+        for publisher in range(design.publishers)
+    )
+    pairs = any(view.shows == "pairs" for view in design.views)
+    if pairs and math.prod(count + 1 for count in classes.values()) > _MOST_CHANGES:
+        _checks.unsupported(
+            "Too many views of some of the publishers beside pairs. Use pairs of all publishers instead."
+        )
+    found: dict[tuple[int, ...], Counter[_Kind]] = {}
+    for chosen in product(*(range(count + 1) if pairs else (count,) for count in classes.values())):
+        kinds: Counter[_Kind] = Counter()
+        for place, view in enumerate(design.views):
+            bits = sum(count for seen, count in zip(classes, chosen, strict=True) if place in seen)
+            if view.shows == "pairs":
+                kinds[view.single or view.each, 1, None, False] += bits
+                kinds[view.each, 1, None, False] += view.changed(bits) - bits
+            else:
+                kinds[view.each, view.moved, view.empty, view.cells > 2] += bits > 0
+        found[tuple(kinds.values())] = kinds  # all have the same kinds, in the same order
+    front = [kinds for each, kinds in found.items() if not any(_covers(other, each) for other in found)]
+    return sorted(
+        front, key=lambda kinds: -sum(times * kind[1] / (kind[0].variance or 1e-9) for kind, times in kinds.items())
+    )
+
+
+def _covers(other: tuple[int, ...], each: tuple[int, ...]) -> bool:
+    return other != each and all(first >= second for first, second in zip(other, each, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Hardest(WorstCurve):
+    """The largest of several curves, of which the first is the largest at most epsilons."""
+
+    curves: tuple[ComposedCurve, ...]
+
+    def epsilon(self, delta: float) -> Bound:
+        """The lower bound is that of the first."""
+        first = self.curves[0].epsilon(delta)
+        upper = max(first.upper, *(upper_epsilon(curve.laws, delta=delta) for curve in self.curves[1:]))
+        return first if upper == first.upper else bracket(first.lower, upper, unit="nats", sources=self.sources)
 
 
 @lru_cache(maxsize=256)
-def _curve(each: Dummies, moved: int, empty: Dummies | None, columns: int) -> PrivacyCurve:
+def _curve(each: Dummies, moved: int, empty: Dummies | None, several: bool, columns: int) -> PrivacyCurve:  # noqa: FBT001
+    """`several`: two patterns that are not empty exist."""
     counts = ValueCounts.of(each)
     if moved == 1:
         return OneCount(counts=counts, n=columns)
@@ -97,7 +157,7 @@ def _curve(each: Dummies, moved: int, empty: Dummies | None, columns: int) -> Pr
     if empty is None:
         return among
     filled = OneCount(counts=counts, other=ValueCounts.of(empty), n=columns)
-    return _Filled(curves=(filled, among))
+    return _Filled(curves=(filled, among)) if several else filled
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

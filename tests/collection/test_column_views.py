@@ -174,4 +174,6 @@ def test_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["estimate", out, "--json"]) == Exit.DONE
     assert json.loads(capsys.readouterr().out)["content"] == "estimate of reach"
     assert main(["estimate", out, "--simplex"]) == Exit.USAGE
-    assert main(["collect", str(folder / "study.toml"), "--out", out, "--batches"]) == Exit.USAGE
+    for options in (["--batches"], ["--budget", "people.toml"], ["--engine", "spark"]):
+        assert main(["collect", str(folder / "study.toml"), "--out", out, *options]) == Exit.USAGE
+        assert "in one run on this machine, and a budget adds up reports" in capsys.readouterr().err

@@ -23,6 +23,7 @@ FUZZERS: Final[dict[str, tuple[Fuzzer, int, int]]] = {
     "scores": (tables.scores, 200, 10_000),
     "idx": (tables.idx, 200, 10_000),
     "releases": (tables.releases, 300, 20_000),
+    "views": (tables.views, 300, 20_000),
     "contents": (binaries.contents, 300, 20_000),
     "orders": (binaries.orders, 200, 20_000),
     "raw orders": (binaries.raw_orders, 200, 10_000),

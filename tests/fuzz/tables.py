@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,9 +17,12 @@ from fuzz.fuzzing import SECRET, Fuzzer, Input, Maker, changed_bytes, changed_te
 from hushuffle.attacks.attack import load_traces
 from hushuffle.collection.batch_state import Arrival, BatchState
 from hushuffle.collection.collect import collect
+from hushuffle.collection.column_views import collect_views, estimate_views
 from hushuffle.collection.estimate import tally_reports
 from hushuffle.collection.record_tags import Tags, record_numbers
 from hushuffle.collection.released import columns_in, counts_text, read_counts, read_manifest, read_reports
+from hushuffle.collection.request import Request
+from hushuffle.mechanisms.sketches import BloomEncoder
 from hushuffle.model.report_layout import ReportLayout
 from hushuffle.specification import parse
 from hushuffle.tables.categories import Answers
@@ -37,7 +41,7 @@ from hushuffle.tables.published import (
     load_texts,
     read_idx,
 )
-from hushuffle.tables.sketch_files import identifier_columns
+from hushuffle.tables.sketch_files import identifier_columns, save_filter
 from hushuffle.tables.value_files import load_labels_file, load_matrix
 from hushuffle_papers.meehan2022.data import load_census, load_graph
 from hushuffle_papers.murakami2021.sources import load_scores
@@ -58,6 +62,16 @@ _SPECIFICATION: Final = """
 population = { data = "people.csv", column = "ans", categories = ["a", "b", "c"] }
 randomizer = { kind = "randomized-response", epsilon = 1.0 }
 shuffler = { kind = "uniform" }
+targets = { delta = 1e-6 }
+"""
+
+_STUDY: Final = """
+population.people = 99
+population.bits = 128
+population.audiences = { tv = 20, web = 9 }
+population.views = [{ shows = "union" }, { shows = "pairs" }]
+randomizer = { kind = "randomized-response", epsilon = "inf" }
+shuffler = { kind = "augmented", trusted = true, each = { kind = "discrete-gaussian", center = 9, sigma = 1.5 } }
 targets = { delta = 1e-6 }
 """
 
@@ -228,6 +242,43 @@ def matrices(folder: Path) -> Maker:
             content = changed_text(forms[name].decode("latin-1"), rng, pieces, most=3).encode("latin-1", "replace")
         (folder / name).write_bytes(content)
         return Input(content=content, read=lambda: load_matrix(name, base_folder=folder))
+
+    return make
+
+
+def views(folder: Path) -> Maker:
+    """Change the release of a reach study, or what its publishers send: contacts or filters."""
+    study, names = parse(_STUDY), ("tv", "web")
+    np.save(folder / "tv.npy", np.arange(128, dtype=np.uint8) % 3)
+    save_filter(folder / "web.npz", BloomEncoder(bits=128, key=bytes(32)).encode([SECRET]))
+    files = [folder / "tv.npy", folder / "web.npz"]
+    request = Request(sources=[f"{name}={file}" for name, file in zip(names, files, strict=True)])
+    collect_views(study, out=folder / "out", request=request)
+    manifest, whole = folder / "out" / "manifest.json", [file.read_bytes() for file in files]
+    tree = json.loads(manifest.read_bytes())
+
+    def counted() -> None:
+        try:
+            collect_views(study, out=folder / "again", request=request)
+        finally:
+            shutil.rmtree(folder / "again", ignore_errors=True)
+
+    def make(rng: random.Random) -> Input:
+        for file, content in zip(files, whole, strict=True):
+            file.write_bytes(content)
+        if rng.random() < 0.5:
+            changed = changed_tree(tree, rng, _VALUES, most=2)
+            if isinstance(changed, dict) and isinstance(changed.get("specification"), str) and rng.random() < 0.5:
+                changed["specification"] = changed_text(changed["specification"], rng, _PIECES)
+            content = json.dumps(changed).encode()
+            manifest.write_bytes(changed_bytes(content, rng) if rng.random() < 0.2 else content)
+            return Input(content=manifest.read_bytes(), read=lambda: estimate_views(folder / "out"))
+        place = rng.randrange(len(files))
+        content = changed_bytes(whole[place], rng, most=4)
+        if rng.random() < 0.5:  # the header of an array is text
+            content = changed_text(content.decode("latin-1"), rng, ("(", "'", "{", "9", ",", "<u2")).encode("latin-1")
+        files[place].write_bytes(content)
+        return Input(content=content, read=counted)
 
     return make
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,21 @@ def test_drawn_views_by_enumeration(seed: int) -> None:
         truth = oracle.worst(views, publishers=2, largest=2, columns=columns, growth=growth)
         bound = hs.bloom.views_delta(made, epsilon=epsilon)
         assert bound.lower * (1 - 1e-12) <= truth <= bound.upper * (1 + 1e-12), views
+
+
+def test_a_study_for_each_of_two_groups_costs_as_much_as_one() -> None:
+    """Columns of two groups are counted apart; a person changes a column of one group."""
+    views: Views = [(UNION, PEAK), (PAIR, COIN)]
+    values, growth = list(oracle.every_column(2, 1)), Fraction(math.exp(0.4))
+    laws = {value: oracle.release(views, [value]) for value in values}
+
+    def both(first: oracle.Column, second: oracle.Column) -> dict[tuple[int, ...], Fraction]:
+        pairs = product(laws[first].items(), laws[second].items())
+        return {(*one, *other): chance * share for (one, chance), (other, share) in pairs}
+
+    changes = [(old, new) for old in values for new in values]
+    apart = max(oracle.divergence(both(old, same), both(new, same), growth) for old, new in changes for same in values)
+    assert apart == oracle.worst(views, publishers=2, largest=1, columns=1, growth=growth)
 
 
 def test_epsilon_against_enumeration() -> None:

@@ -197,7 +197,12 @@ def _groups(specification: MixedSpecification, out: Path, request: Request) -> E
 
 
 _OTHERS: Final[dict[str, tuple[Callable[[Any, Path, Request], Exit], tuple[str, ...], str]]] = {
-    "reach": (sums.collect_reach, (), "a reach study counts columns in one run on this machine."),
+    "reach": (
+        sums.collect_reach,
+        (),
+        "a reach study counts columns in one run on this machine, and a budget adds up reports of people: compare the "
+        "printed epsilon with what its people may still spend.",
+    ),
     "groups": (
         _groups,
         ("--reference", "--batches", "--key-file", "--budget", "--engine spark"),

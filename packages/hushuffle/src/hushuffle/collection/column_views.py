@@ -105,10 +105,10 @@ def study_of(specification: Specification) -> tuple[AudiencePopulation, ColumnVi
 
 @dataclass(frozen=True, kw_only=True)
 class _Columns:
-    """The publishers' entries, in the order of the specification: packed bits, or a mapped file of contacts."""
+    """The publishers' entries, in the order of the specification: packed bits, or a file of contacts."""
 
     bits: int
-    entries: tuple[BloomFilter | npt.NDArray[Any], ...]
+    entries: tuple[BloomFilter | Path, ...]
     patterns: bool
     """Whether all publishers sent filters."""
 
@@ -156,16 +156,15 @@ def _named(sources: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
     return {name: Path(file).expanduser() for name, _, file in pairs}
 
 
-def _entries(name: str, file: Path, design: ColumnViews) -> BloomFilter | npt.NDArray[Any]:
+def _entries(name: str, file: Path, design: ColumnViews) -> BloomFilter | Path:
     if file.suffix == ".npy":
-        with refused(file, f"{file} is not an array of NumPy, or it is truncated or damaged."):
-            contacts: npt.NDArray[Any] = np.lib.format.open_memmap(file, mode="r")
+        contacts = _contacts(file)
         if contacts.shape != (design.columns,) or contacts.dtype not in (np.uint8, np.uint16):
             fail(
                 f"{file}, the contacts of {name}, must have shape ({design.columns},) and type uint8 or uint16, got "
                 f"{contacts.shape} and {contacts.dtype}."
             )
-        return contacts
+        return file
     try:
         sketch = BloomFilter(**load_filter(file))
     except InvalidInputError as error:
@@ -180,10 +179,16 @@ def _entries(name: str, file: Path, design: ColumnViews) -> BloomFilter | npt.ND
     return sketch
 
 
-def _part(entries: BloomFilter | npt.NDArray[Any], start: int, stop: int) -> npt.NDArray[Any]:
+def _contacts(file: Path) -> npt.NDArray[Any]:
+    with refused(file, f"{file} is not an array of NumPy, or it is truncated or damaged."):
+        return np.lib.format.open_memmap(file, mode="r")
+
+
+def _part(entries: BloomFilter | Path, start: int, stop: int) -> npt.NDArray[Any]:
+    """A file is mapped for each part, so that the pages of earlier parts are not in memory."""
     if isinstance(entries, BloomFilter):
         return np.unpackbits(entries.packed[start // 8 : -(-stop // 8)], count=stop - start)
-    return np.asarray(entries[start:stop])
+    return _contacts(entries)[start:stop]
 
 
 def _manifest(specification: Specification, counts: ColumnCounts, central: Bound) -> str:

@@ -263,3 +263,12 @@ def test_bad_reports() -> None:
         hashing.counts(np.zeros((3, 3), dtype=np.int64))
     with pytest.raises(InvalidInputError, match=r"`reports` must be integers from 0 to 3"):
         hashing.counts(np.array([[0, 4]]))
+
+
+@pytest.mark.parametrize(("k", "g"), [(8, 3), (7, 3), (25, 5), (4, 11), (24, 4)])
+def test_the_number_of_supported_values_is_that_of_a_count(k: int, g: int) -> None:
+    hashing = LocalHashing(k=k, g=g, epsilon=1.0)
+    reports = np.concatenate(
+        [hashing.dummies(200, rng=hs.reproducible(1)), np.zeros((1, len(hashing.hashes.limits) + 1), dtype=np.int64)]
+    )
+    assert hashing.supported(reports).tolist() == hashing.supports(reports, np.arange(k)).sum(axis=0).tolist()

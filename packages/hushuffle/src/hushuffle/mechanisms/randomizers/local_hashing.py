@@ -219,6 +219,14 @@ class LocalHashing(Mechanism):
         supported: Flags = (sent == buckets) & self.hashes.drawn(reports[:, :-1])
         return supported
 
+    def supported(self, reports: Integers) -> Integers:
+        """Return the number of values that each report supports: of all P values of an affine hash, less those >= k."""
+        if not isinstance(self.hashes, AffineHashes):
+            return super().supported(reports)
+        every = ((self.hashes.prime - 1 - reports[:, -1]) // self.g + 1) * self.hashes.drawn(reports[:, :-1])
+        beyond: Integers = self.supports(reports, np.arange(self.k, self.hashes.prime)).sum(axis=0)
+        return every - beyond
+
     def describe(self) -> str:
         if self.threshold == SCALE:
             return f"every person reports a fresh hash of one of {self.k:,} values to {self.g:,} buckets (no noise)"

@@ -91,9 +91,10 @@ class Traces:
         if not names.shape == codes.shape == when.shape:
             _checks.reject("users, events, times", "of one length", (names.size, codes.size, when.size))
         order = np.lexsort((when, names))  # stable
-        distinct, starts = np.unique(names[order], return_index=True)
-        offsets = np.append(starts, names.size).astype(np.int64)
-        return cls(events=codes[order], offsets=offsets, k=k, users=distinct, labels=labels)
+        names, starts = names[order], np.ones(names.size, dtype=np.bool_)
+        starts[1:] = names[1:] != names[:-1]
+        offsets, names = np.append(np.flatnonzero(starts), names.size), names[starts]
+        return cls(events=codes[order], offsets=offsets, k=k, users=names, labels=labels)
 
     def __repr__(self) -> str:
         return f"Traces(k={self.k}, n={self.n})"

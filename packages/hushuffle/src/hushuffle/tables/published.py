@@ -6,7 +6,7 @@ import gzip
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypedDict, Unpack
 
@@ -108,7 +108,7 @@ def load_checkins(source: str | Path) -> Traces:
     path = find(source, _CHECKINS)
     if path.suffix == ".parquet":
         wanted = {column: pl.col(column).cast(pl.Int64, strict=False) for column in ("user", "poi", "minute")}
-        return _traces(*whole(table(path), wanted, "no integer"))
+        return _traces(whole(table(path), wanted, "no integer"))
     with path.open("rb") as stream:
         fields = stream.readline().count(b"\t") + 1
     if fields not in _COLUMNS:
@@ -131,16 +131,17 @@ def load_checkins(source: str | Path) -> Traces:
         pl.col("time").str.to_datetime(_CLOCK, time_unit="ms", strict=False),
     )
     complete(frame, str(path), "not in the published format")
-    return _traces(*frame)
+    return _traces(frame)
 
 
-def _traces(users: pl.Series, items: pl.Series, times: pl.Series) -> Traces:
-    """Return traces of items, which are coded in order."""
-    codes = items.rank("dense").cast(pl.Int64) - 1
-    labels = tuple(items.unique().sort().cast(pl.String).to_list())
-    return Traces.from_table(
-        users.to_numpy(), codes.to_numpy(), times.to_physical().to_numpy(), k=len(labels), labels=labels
-    )
+def _traces(frame: pl.DataFrame) -> Traces:
+    """Return traces of items, which are coded in order, given columns of users, items and times."""
+    items = frame.drop_in_place(frame.columns[1])
+    names, codes = items.unique().sort(), (items.rank("dense").cast(pl.Int64) - 1).to_numpy()
+    users, times = (column.to_physical().to_numpy() for column in frame)
+    traces = Traces.from_table(users, codes, times, k=names.len())
+    del frame, items, codes, users, times  # tens of millions of records
+    return replace(traces, labels=tuple(names.cast(pl.String).to_list()))
 
 
 _RATINGS: Final = ("ratings.csv", "ratings.csv.gz", "ratings.parquet")
@@ -179,7 +180,7 @@ def load_ratings(source: str | Path, *, least: float = 0.0) -> Traces:
     frame = whole(part, wanted, "no number").filter(pl.col("rating") >= stars)
     if not frame.height:
         fail(f"{part.name}: no rating has at least {stars:g} stars.")
-    return _traces(frame["userId"], frame["movieId"], frame["timestamp"])
+    return _traces(frame.select("userId", "movieId", "timestamp"))
 
 
 _TYPES: Final = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}

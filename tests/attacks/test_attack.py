@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from hushuffle.attacks import linkage
 from hushuffle.attacks import results as attack_results
 from hushuffle.attacks.attack import link, load_traces
 from hushuffle.errors import DataError, InvalidInputError
@@ -99,6 +100,20 @@ def test_the_study_says_what_was_done() -> None:
     shares = [share for _, share in told]
     assert (np.diff(shares) > -1e-9).all()
     assert all(isinstance(bound, Bound) for bound in column(study, "PSE"))
+
+
+@pytest.mark.parametrize("score", ["bayes", "plain", "cosine", "tf-idf"])
+def test_a_sample_of_people_is_attacked_among_all(score: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted: dict[str, Any] = {"epsilons": [math.inf], "events": [2], "score": score, "seed": 1}
+    (everybody,) = column(link(town(300), **wanted), "identification error")
+    for module in (linkage, linkage.reports):
+        monkeypatch.setattr(module, "ATTACKED", 100)
+    monkeypatch.setattr(linkage.reports, "_BLOCK", 64)
+    study = link(town(300), **wanted, repetitions=20)
+    # 2,000 people, and ties that are broken anew. Hoeffding: false alarm below 2 exp(-2 * 2000 * 0.06**2) = 1e-6.
+    assert abs(column(study, "identification error")[0] - everybody) < 0.06
+    assert dict(study.settings)["attacked"] == "the reports of 100 people, each compared with all people"
+    assert study.answers[0].startswith("Without noise the attacker identifies the sender among 300 people ")
 
 
 def test_the_same_seed_gives_the_same_study() -> None:

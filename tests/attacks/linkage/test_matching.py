@@ -1,12 +1,24 @@
 from __future__ import annotations
 
+import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.attacks.linkage import candidates, genuine_scores, hit_rate, impostor_scores, miss_rate, ranks
+from hushuffle.attacks.linkage import (
+    attacked,
+    candidates,
+    genuine_scores,
+    hit_rate,
+    impostor_scores,
+    miss_rate,
+    ranks,
+    ranks_among,
+    reports,
+)
 from hushuffle.errors import InvalidInputError
 from oracles.linkage_markov import binomial_tail, chance_of_rank
 
@@ -67,6 +79,52 @@ def test_intervals_hold_for_unlike_trials() -> None:
     # At most 10 % may miss: more than 280 of 2,000 has probability below exp(-2 * 2000 * 0.04**2) = 2e-3 even then,
     # and unlike trials miss far less often.
     assert missed < 200
+
+
+def test_ranks_in_blocks_are_those_of_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "_BLOCK", 7)
+    scores = np.random.default_rng(6).integers(0, 9, (40, 40)) + np.random.default_rng(7).random((40, 40)).round(1)
+    users = np.array([3, 0, 39, 21])
+    blocks, square = ranks_among(40, users, lambda at: scores[np.ix_(users, at)], rng=hs.reproducible(1))
+    assert square.tolist() == scores[np.ix_(users, users)].tolist()
+    for user, rank in zip(users, blocks, strict=True):
+        better, tied = (
+            int(np.count_nonzero(part))
+            for part in (scores[user] > scores[user, user], scores[user] == scores[user, user])
+        )
+        assert better < rank <= better + tied
+    everybody = np.arange(40)
+    whole, _ = ranks_among(40, everybody, lambda at: scores[:, at], rng=hs.reproducible(1))
+    assert whole.tolist() == ranks(scores, rng=hs.reproducible(1)).tolist()
+
+
+def test_attacked_people_are_everybody_or_a_uniform_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "ATTACKED", 3)
+    assert attacked(3, rng=hs.reproducible(1)).tolist() == [0, 1, 2]
+    coins = hs.reproducible(1)
+    drawn = [attacked(5, rng=coins).tolist() for _ in range(5000)]
+    assert all(sorted(set(people)) == people for people in drawn)
+    for wanted in itertools.combinations(range(5), 3):
+        # Hoeffding: false alarm below 2 exp(-2 * 5000 * 0.04**2) = 3e-7 each.
+        assert abs(drawn.count(list(wanted)) / 5000 - 0.1) < 0.04
+
+
+@pytest.mark.parametrize("people", [(0, 0, 0, 1, 1), (1, 2, 3, 4, 5, 6), (0, 0, 0, 0, 6, 1), (3, 3, 3, 3, 3)])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_intervals_hold_for_people_drawn_without_replacement(people: tuple[int, ...], size: int) -> None:
+    """All samples and outcomes are enumerated: the mean over all people is missed as rarely as the confidence says."""
+    chances = [Fraction(part, 6) for part in people]
+    mean, drawn = sum(chances) / len(people), list(itertools.combinations(chances, size))
+    law = [Fraction(0)] * (size + 1)
+    for sample in drawn:
+        for hits in itertools.product((0, 1), repeat=size):
+            each = (chance if hit else 1 - chance for chance, hit in zip(sample, hits, strict=True))
+            law[sum(hits)] += math.prod(each, start=Fraction(1, len(drawn)))
+    for confidence in (0.5, 0.8, 0.95):
+        bounds = [hit_rate([1] * hits + [2] * (size - hits), top=1, confidence=confidence) for hits in range(size + 1)]
+        below = sum(share for share, bound in zip(law, bounds, strict=True) if mean < bound.lower)
+        above = sum(share for share, bound in zip(law, bounds, strict=True) if mean > bound.upper)
+        assert max(below, above) <= (1 - confidence) / 2
 
 
 def test_genuine_and_impostor_scores_share_out_the_matrix() -> None:

@@ -105,10 +105,11 @@ def laws(reports: TraceReports, i: int, *, noise_known: bool) -> list[list[float
 @pytest.mark.parametrize("noise_known", [True, False])
 @pytest.mark.parametrize("which", range(6))
 @pytest.mark.parametrize("seed", range(3))
-def test_scores_of_reports_are_sums_over_every_path(seed: int, which: int, noise_known: bool) -> None:
+@pytest.mark.parametrize("longest", [1, 4])
+def test_scores_of_reports_are_sums_over_every_path(longest: int, seed: int, which: int, noise_known: bool) -> None:
     rng = np.random.default_rng(200 + seed)
     k = 4
-    training, tested = traces(rng, n=5, k=k, longest=10), traces(rng, n=6, k=k, longest=4)
+    training, tested = traces(rng, n=5, k=k, longest=10), traces(rng, n=6, k=k, longest=longest)
     reports = randomize(tested, randomizer=mechanisms(k)[which], rng=hs.reproducible(seed))
     for floor in FLOORS:
         users = oracle(training, floor)

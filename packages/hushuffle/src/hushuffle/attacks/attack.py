@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -92,7 +93,9 @@ def _ranked(column: pl.Series) -> npt.NDArray[np.int64]:
 
 Mechanism = Literal["randomized-response", "local-hashing", "subset-selection"]
 Score = Literal["bayes", "plain", "cosine", "tf-idf"]
-Tell = Callable[[str, float], None]
+Tell = Callable[[float], None]
+Divided = Callable[[Traces], linkage.Scene]
+Floats = npt.NDArray[np.float64]
 
 _RESOLUTION: Final = 0.01
 """Log-likelihoods are rounded to this many nats before their entropy is estimated; rounding only loses information."""
@@ -116,12 +119,13 @@ def link(
     repetitions: int = 1,
     at_least: int = 10,
     seed: int | None = None,
-    progress: Tell | None = None,
+    progress: Callable[[str, float], None] | None = None,
 ) -> Report:
     """Return how often an attacker names the right person, for every combination of the listed settings.
 
     Events are sent unchanged (once for all mechanisms) at epsilon math.inf. "bayes" uses the exact likelihood of
     reports; the other scores treat reports as true events. With `known` None the attacker knows all training events.
+    If there are more than 2,000 people, each repetition attacks the reports of 2,000 drawn at random, among all people.
 
     Source: Murakami, Takahashi 2021, section 5.
 
@@ -147,14 +151,20 @@ def link(
     ]
     outcomes = []
     for done, tried in enumerate(tries):
-        sent_events = None if tried.events == "all" else tried.events
-        scene = linkage.scene(people, knowledge=knowledge, split=split, training=tried.known, events=sent_events)
-        share = _within(tell, f"linking, {results.noise_of(tried)}", done / len(tries), 1 / len(tries))
-        outcomes.append(_attempt(tried, scene, score=score, times=times, coins=coins, tell=share))
+        divided = partial(
+            linkage.scene,
+            knowledge=knowledge,
+            split=split,
+            training=tried.known,
+            events=None if tried.events == "all" else tried.events,
+        )
+        share = _within(partial(tell, f"linking, {results.noise_of(tried)}"), done / len(tries), 1 / len(tries))
+        outcomes.append(_attempt(tried, people, divided, score=score, times=times, coins=coins, tell=share))
     tell("done", 1.0)
     settings = (
         ("people", f"{people.n:,}"),
         ("left out", f"{traces.n - people.n:,} with fewer than {least} events"),
+        ("attacked", f"the reports of {min(people.n, linkage.ATTACKED):,} people, each compared with all people"),
         ("values", f"{people.k:,}"),
         ("attacker", f"{knowledge} knowledge, split {split}"),
         ("score", score),
@@ -217,46 +227,64 @@ def _noises(
 
 
 def _attempt(
-    tried: Try, scene: linkage.Scene, *, score: Score, times: int, coins: Randomness, tell: Callable[[float], None]
+    tried: Try, people: Traces, divided: Divided, *, score: Score, times: int, coins: Randomness, tell: Tell
 ) -> Outcome:
-    profiles = linkage.train(scene.training)
-    times = 1 if math.isinf(tried.epsilon) else times  # nothing would change but the order of ties
-    places, scores = [], np.empty((0, 0))
-    resolution = _FINE if score in linkage.SIMILARITIES else _RESOLUTION
+    if math.isinf(tried.epsilon) and people.n <= linkage.ATTACKED:
+        times = 1  # nothing would change but the order of ties
+    how: linkage.Similarity | Floats = "cosine"
+    if score == "tf-idf":
+        how = linkage.place_weights(linkage.train(divided(people).training))
+    places, scores, again = [], np.empty((0, 0)), 0.0
     for done in range(times):
+        drawn = linkage.attacked(people.n, rng=coins)
+        scene = divided(people.select(drawn))
         reports = linkage.randomize(scene.reported, randomizer=tried.randomizer, rng=coins)
-        believable = tried.randomizer.law().symmetric is not None
-        if score == "cosine" or score == "tf-idf":  # noqa: PLR1714 - a set would not narrow the type
-            scores = linkage.visit_scores(profiles, reports.as_traces(), how=score)
-        elif believable and (score == "plain" or math.isinf(tried.epsilon)):
-            scores = linkage.trace_scores(profiles, reports.as_traces())
-        else:
-            scores = linkage.report_scores(
-                profiles,
-                reports,
-                noise_known=score == "bayes",
-                tell=lambda share, done=done: tell((done + share) / times),  # type: ignore[misc]
-            )
-        places.append(linkage.ranks(scores, rng=coins))
-    protocol = Protocol(randomizer=tried.randomizer, shuffler=UniformShuffle(), n=profiles.n)
-    sent = int(scene.reported.lengths.max())
+        share = _within(tell, done / times, 1 / times)
+        against = partial(_scores, people, divided, reports, score=score, how=how, tell=share)
+        ranks, scores = linkage.ranks_among(people.n, drawn, against, rng=coins)
+        places.append(ranks)
+        owners = np.repeat(np.arange(drawn.size), scene.reported.lengths)
+        again = float(np.mean(linkage.train(scene.training).visits[owners, scene.reported.events] > 0))
+    protocol = Protocol(randomizer=tried.randomizer, shuffler=UniformShuffle(), n=people.n)
+    sent = int(divided(people.select([int(np.argmax(people.lengths))])).reported.lengths[0])
     least = pie.bayes_error(protocol) if sent == 1 else pie.composed_error(protocol, reports=sent)
     law = tried.randomizer.law()
     of_paper = sent == 1 or law.symmetric is not None or law.bucket is not None  # else by the chain rule alone
     bits = (pie.published_alpha if of_paper else pie.composed_alpha)(protocol, reports=sent)
-    published = pie.fano_error(bits.upper, profiles.n)
-    people = np.repeat(np.arange(profiles.n), scene.reported.lengths)
+    published = pie.fano_error(bits.upper, people.n)
+    resolution = _FINE if score in linkage.SIMILARITIES else _RESOLUTION
     return Outcome(
         tried=tried,
         places=np.concatenate(places),
         detection=detection_curve(linkage.genuine_scores(scores), linkage.impostor_scores(scores)),
-        entropy=None if profiles.n < FEW else pse.from_matrix(scores, resolution=resolution),
+        entropy=None if people.n < FEW else pse.from_matrix(scores, resolution=resolution),
         least=least,
         published=published,
-        again=float(np.mean(profiles.visits[people, scene.reported.events] > 0)),
+        again=again,
     )
 
 
-def _within(tell: Tell, what: str, start: float, width: float) -> Callable[[float], None]:
-    tell(what, start)
-    return lambda share: tell(what, start + share * width)
+def _scores(
+    people: Traces,
+    divided: Divided,
+    reports: linkage.TraceReports,
+    positions: npt.NDArray[np.int64],
+    *,
+    score: Score,
+    how: linkage.Similarity | Floats,
+    tell: Tell,
+) -> Floats:
+    """Return the scores of the reports against the people at these positions, shape (reports.n, positions.size)."""
+    profiles = linkage.train(divided(people.select(positions)).training)
+    if score in linkage.SIMILARITIES:
+        return linkage.visit_scores(profiles, reports.as_traces(), how=how)
+    law = reports.randomizer.law().symmetric
+    if law is not None and (score == "plain" or law.lie == 0):
+        return linkage.trace_scores(profiles, reports.as_traces())
+    within = _within(tell, positions[0] / people.n, positions.size / people.n)
+    return linkage.report_scores(profiles, reports, noise_known=score == "bayes", tell=within)
+
+
+def _within(tell: Tell, start: float, width: float) -> Tell:
+    tell(start)
+    return lambda share: tell(start + share * width)

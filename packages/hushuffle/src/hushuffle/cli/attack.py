@@ -79,7 +79,8 @@ def linkage(
         events: number of reported events per person, or all; may be repeated (default: 1).
         score: "bayes" uses the distribution of the noise, "plain" ignores it; "cosine" and "tf-idf" compare the items
             of a report and of a person's past.
-        repetitions: number of times that all reports are drawn; the results are averaged.
+        repetitions: number of times that all reports are drawn; the results are averaged. With more than 2,000 people,
+            each time 2,000 of them are drawn at random, and their reports are compared with all people.
         at_least: minimum number of events of a person; people with fewer are left out.
         seed: seed of the randomness (default: cryptographically secure randomness).
         out: folder to write into (default: hushuffle-out/linkage-NAME, where NAME is that of the table).

@@ -18,7 +18,9 @@ from hushuffle.model.traces import Traces
 FLOOR: Final = 1e-8
 """The probability that a profile assigns to an event that was never observed, as in the paper."""
 
+Floats = npt.NDArray[np.float64]
 Similarity = Literal["cosine", "tf-idf"]
+_TOGETHER: Final = 256
 SIMILARITIES: Final[tuple[Similarity, ...]] = get_args(Similarity)
 
 
@@ -141,12 +143,25 @@ def _features(profiles: MarkovProfiles, traces: Traces) -> scipy.sparse.csr_arra
     return scipy.sparse.coo_array((np.ones(rows.size), (rows, columns)), shape=shape).tocsr()
 
 
-def visit_scores(profiles: MarkovProfiles, traces: Traces, *, how: Similarity) -> npt.NDArray[np.float64]:
+def place_weights(profiles: MarkovProfiles) -> Floats:
+    """Return the tf-idf weights of the k places: ln(n/number of users who were there), 0 if no users were there.
+
+    >>> from hushuffle.attacks.linkage import train
+    >>> place_weights(train(Traces.of([[0, 1], [0, 2]], k=4))).round(2).tolist()
+    [0.0, 0.69, 0.69, 0.0]
+    """
+    held = np.bincount(profiles.visits.indices, minlength=profiles.k)
+    weights: Floats = np.log(profiles.n / np.maximum(held, 1)) * (held > 0)
+    return weights
+
+
+def visit_scores(profiles: MarkovProfiles, traces: Traces, *, how: Similarity | Floats) -> Floats:
     """Return the cosine similarity of the visits of trace i and user j, in [0, 1], shape (traces.n, n).
 
     "cosine" compares the numbers of visits to each place. "tf-idf" weights each place by ln(n/number of users who were
-    there), and by 0 if all users or no users were there. The order of events is ignored. All scores of a trace or a
-    user without any weighted visit are 0.
+    there), and by 0 if all users or no users were there. Pass `place_weights` of all users instead if `profiles` are
+    only a part of them. The order of events is ignored. All scores of a trace or a user without any weighted visit
+    are 0.
 
     Raises:
         InvalidInputError: a trace is empty, traces and profiles have different numbers of values, or `how` is unknown.
@@ -160,18 +175,16 @@ def visit_scores(profiles: MarkovProfiles, traces: Traces, *, how: Similarity) -
     >>> visit_scores(profiles, Traces.of([[0, 1, 1]], k=3), how="tf-idf").tolist()
     [[1.0, 0.0]]
     """
-    if how not in SIMILARITIES:
+    if isinstance(how, str) and how not in SIMILARITIES:
         _checks.reject("how", " or ".join(SIMILARITIES), how)
     refuse_empty(traces)
     if traces.k != profiles.k:
         _checks.reject("traces", f"traces over the same {profiles.k} values as the profiles", traces.k)
     people = np.repeat(np.arange(traces.n), traces.lengths)
     counts = scipy.sparse.coo_array((np.ones(people.size), (people, traces.events)), shape=(traces.n, traces.k)).tocsr()
-    weights = np.ones(profiles.k)
-    if how == "tf-idf":
-        held = np.bincount(profiles.visits.indices, minlength=profiles.k)
-        weights = np.log(profiles.n / np.maximum(held, 1)) * (held > 0)
-    scores: npt.NDArray[np.float64] = (_unit(counts, weights) @ _unit(profiles.visits, weights).T).toarray()
+    tf_idf = place_weights(profiles) if isinstance(how, str) and how == "tf-idf" else np.ones(profiles.k)
+    weights = tf_idf if isinstance(how, str) else how
+    scores: Floats = (_unit(counts, weights) @ _unit(profiles.visits, weights).T).toarray()
     return np.clip(scores, 0.0, 1.0)
 
 
@@ -182,9 +195,6 @@ def _unit(rows: scipy.sparse.csr_array, weights: npt.NDArray[np.float64]) -> sci
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     unit: scipy.sparse.csr_array = (scipy.sparse.diags_array(scale) @ weighted).tocsr()
     return unit
-
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -238,6 +248,8 @@ def report_scores(
     if bool(np.any(reports.lengths == 0)):
         _checks.reject("reports", "at least one report for each person", "<a person without reports>")
     seen = _Seen.of(reports, believed=not noise_known)
+    if int(reports.lengths.max()) == 1:
+        return _of_one_report(profiles, seen, normalised=noise_known)
     scores = np.empty((reports.n, profiles.n))
     for user in range(profiles.n):
         scores[seen.people, user] = _forward(_chain(profiles, user, normalised=noise_known), seen)
@@ -267,14 +279,12 @@ class _Seen:
             yield starts[: int(np.count_nonzero(lengths > step))] + step
 
     def likelihoods(self, at: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Return Q(report at[i] | x) for the values x in `places`, and the sum of Q over all other values."""
+        """Return Q(report at[i] | x) for the values x in `places`, and the sum of Q over all k values."""
         here = self.reports.likelihoods(at, places, believed=self.believed)
         totals = self.totals[at]
         silent = totals == 0
         here[:, silent] = 1.0
-        totals = np.where(silent, float(self.reports.k), totals)
-        # Never below 0: the sum over fewer values of the same non-negative numbers, up to rounding.
-        return here, np.maximum(totals - here.sum(axis=0), 0.0)
+        return here, np.where(silent, float(self.reports.k), totals)
 
 
 def _chain(profiles: MarkovProfiles, user: int, *, normalised: bool) -> _Chain:
@@ -300,6 +310,22 @@ def _chain(profiles: MarkovProfiles, user: int, *, normalised: bool) -> _Chain:
     )
 
 
+def _of_one_report(profiles: MarkovProfiles, seen: _Seen, *, normalised: bool) -> Floats:
+    """Return the logarithms of Q(y|x) (pi_j(x) - floor), summed over the visited places x, plus the floor of all x."""
+    k, floor, scores = profiles.k, profiles.floor, []
+    for start in range(0, profiles.n, _TOGETHER):
+        visits = profiles.visits[start : start + _TOGETHER]
+        places, columns = np.unique(visits.indices, return_inverse=True)
+        shape = visits.shape[0], places.size
+        above = scipy.sparse.csr_array((visits.data - floor, columns, visits.indptr), shape=shape)
+        here, totals = seen.likelihoods(np.arange(seen.people.size), places.astype(np.int64))
+        weights = above @ here + floor * totals
+        if normalised:
+            weights /= (visits.sum(axis=1) + (k - np.diff(visits.indptr)) * floor)[:, None]
+        scores.append(np.log(weights).T)
+    return np.concatenate(scores, axis=1)
+
+
 def _row(table: scipy.sparse.csr_array, i: int) -> tuple[Floats, npt.NDArray[np.int64]]:
     stored = slice(int(table.indptr[i]), int(table.indptr[i + 1]))
     return table.data[stored], table.indices[stored].astype(np.int64)
@@ -310,7 +336,9 @@ def _forward(chain: _Chain, seen: _Seen) -> Floats:
     result = np.zeros(seen.people.size)
     inside, outside = np.empty((chain.places.size, 0)), np.empty(0)
     for step, at in enumerate(seen.steps()):
-        here, beyond = seen.likelihoods(at, chain.places)
+        here, totals = seen.likelihoods(at, chain.places)
+        # Never below 0: the sum over fewer values of the same non-negative numbers, up to rounding.
+        beyond = np.maximum(totals - here.sum(axis=0), 0.0)
         if step == 0:
             inside, outside = chain.first[:, None] * here, chain.first_elsewhere * beyond
         else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from hushuffle.model.citation import PIE
 from hushuffle.model.traces import Traces
 from hushuffle.randomness import Randomness, secure
 
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 Knowledge = Literal["partial", "maximum"]
 Split = Literal["half", "none"]
 
@@ -168,7 +171,7 @@ UNLIKE_TRIALS = Citation(
 )
 
 
-def ranks(scores: npt.ArrayLike, *, rng: Randomness | None = None) -> npt.NDArray[np.int64]:
+def ranks(scores: npt.ArrayLike, *, rng: Randomness | None = None) -> Integers:
     """Return the rank of the right user among all users for each report, shape (n,); rank 1 is an identification.
 
     `scores[i, j]` says how well the reports of user i fit user j, shape (n, n); a larger score is better. Users with
@@ -184,14 +187,61 @@ def ranks(scores: npt.ArrayLike, *, rng: Randomness | None = None) -> npt.NDArra
     """
     table = _square(scores)
     right = np.diagonal(table)[:, None]
-    better = np.count_nonzero(table > right, axis=1)
-    tied = np.count_nonzero(table == right, axis=1)
+    return _placed(np.count_nonzero(table > right, axis=1), np.count_nonzero(table == right, axis=1), rng)
+
+
+def _placed(better: Integers, tied: Integers, rng: Randomness | None) -> Integers:
+    """Return ranks below `better` other users, at a random place among `tied` users with the right user's score."""
     source = secure() if rng is None else rng
     # The share of the interval [0, 1) that a 64-bit word falls into: equal shares up to 2**-53.
     share = (source.words(tied.size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    place = np.floor(share * tied).astype(np.int64)
-    reached: npt.NDArray[np.int64] = 1 + better + place
+    reached: Integers = 1 + better + np.floor(share * tied).astype(np.int64)
     return reached
+
+
+ATTACKED: Final = 2_000
+"""Number of people whose reports are attacked if there are more; each report is compared with all people."""
+
+_BLOCK: Final = 1 << 13
+
+
+def attacked(n: int, *, rng: Randomness) -> Integers:
+    """Return the positions of n people, or of `ATTACKED` of them drawn at random without replacement, ascending.
+
+    >>> attacked(3, rng=secure()).tolist(), attacked(10**6, rng=secure()).size
+    ([0, 1, 2], 2000)
+    """
+    return np.arange(n) if n <= ATTACKED else np.sort(rng.permutation(n)[:ATTACKED])
+
+
+def ranks_among(
+    n: int, users: Integers, score: Callable[[Integers], Floats], *, rng: Randomness | None = None
+) -> tuple[Integers, Floats]:
+    """Return the ranks (as `ranks`) of the right users among n users, and the square matrix of scores of `users`.
+
+    `score(positions)` returns how well the reports of each of the m `users` fit the users at these positions, shape
+    (m, positions.size). It is called for blocks of users, so that memory does not grow with n.
+
+    Raises:
+        InvalidInputError: scores are not a matrix of numbers.
+
+    Source: docs/theory/identity.md, Lemma 10.
+
+    >>> table = np.array([[3.0, 1.0, 2.0], [5.0, 4.0, 0.0], [0.0, 1.0, 9.0]])
+    >>> users = np.array([1, 2])
+    >>> [part.tolist() for part in ranks_among(3, users, lambda positions: table[np.ix_(users, positions)])]
+    [[2, 1], [[4.0, 0.0], [1.0, 9.0]]]
+    """
+    square = _square(score(users))
+    if users.size == n:
+        return ranks(square, rng=rng), square
+    right = np.diagonal(square)[:, None]
+    better, tied = np.zeros((2, users.size), dtype=np.int64)
+    for start in range(0, n, _BLOCK):
+        scores = score(np.arange(start, min(start + _BLOCK, n)))
+        better += np.count_nonzero(scores > right, axis=1)
+        tied += np.count_nonzero(scores == right, axis=1)
+    return _placed(better, tied, rng), square
 
 
 def candidates(scores: npt.ArrayLike, *, top: int) -> npt.NDArray[np.int64]:
@@ -214,12 +264,14 @@ def hit_rate(places: npt.ArrayLike, *, top: int, confidence: float = 0.95) -> Bo
     """Return a Clopper-Pearson interval for the rate at which the right user is among the `top` best scores.
 
     `places` are the `ranks` of independent trials. The trials' success probabilities may differ; the interval is for
-    their mean, over the mechanism's randomness and random tie-breaking, for these users.
+    their mean, over the mechanism's randomness and random tie-breaking, for these users. If they are drawn by
+    `attacked`, it is for the mean over all users.
 
     Raises:
         InvalidInputError: places are not integers >= 1, top < 1, or confidence is not in (0, 1).
 
-    Source: Clopper, Pearson 1934; Hoeffding 1956 (unlike trials spread less than like ones).
+    Source: Clopper, Pearson 1934; Hoeffding 1956 (unlike trials spread less than like ones); docs/theory/identity.md,
+    Lemma 10.
 
     >>> print(hit_rate([1, 3, 1, 1, 7, 1, 1, 1, 2, 1], top=1))
     0.3475 to 0.9333 (95% interval)

@@ -25,6 +25,18 @@ def mutual_information(joint: Matrix) -> float:
     )
 
 
+def sibson(joint: Matrix, order: float) -> float:
+    """Sibson's I_a(U;Y) in bits of the joint law joint[u][y], for an order a > 1 or infinite."""
+    by_row, total = [math.fsum(row) for row in joint], 0.0
+    for column in zip(*joint, strict=True):
+        given = [(p, cell / p) for p, cell in zip(by_row, column, strict=True) if p > 0]
+        if math.isinf(order):
+            total += max(chance for _, chance in given)
+        else:
+            total += math.fsum(p * chance**order for p, chance in given) ** (1 / order)
+    return (1.0 if math.isinf(order) else order / (order - 1)) * math.log2(total)
+
+
 def through(joint: Matrix, channel: Matrix) -> list[list[float]]:
     """The joint law of (U, Y) from that of (U, X) and Q(y|x)."""
     outputs = range(len(channel[0]))

@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.questions import pie
-from oracles.pie_information import best_success, capacity, mutual_information, randomized_response, through
+from oracles.pie_information import best_success, capacity, mutual_information, randomized_response, sibson, through
 from plain_protocols import Opaque
 
 
@@ -41,6 +42,43 @@ def test_no_population_exceeds_alpha_and_the_uniform_one_attains_it() -> None:
         assert mutual_information(through(joint.tolist(), channel)) <= alpha + 1e-12
     distinct = [[1 / n if x == u else 0.0 for x in range(k)] for u in range(n)]
     assert mutual_information(through(distinct, channel)) == pytest.approx(alpha, rel=1e-12)
+
+
+@pytest.mark.parametrize("order", [1.0 + 1e-6, 1.5, 2.0, 40.0, math.inf])
+@pytest.mark.parametrize("n", [1, 3, 6])
+def test_no_population_exceeds_alpha_of_any_order(n: int, order: float) -> None:
+    rng, k, epsilon = np.random.default_rng(5), 4, 1.5
+    survey = protocol(k=k, epsilon=epsilon, n=n)
+    channel, bound = randomized_response(k, epsilon), pie.alpha(survey, order=order)
+    assert bound.kind == "exact"
+    for _ in range(100):
+        joint = rng.dirichlet(np.full(n * k, rng.choice([0.02, 0.2, 1.0]))).reshape(n, k)
+        assert sibson(through(joint.tolist(), channel), order) <= bound.upper + 1e-8
+        hashed = hs.LocalHashing(k=k, g=4, epsilon=epsilon)
+        assert bound.upper <= pie.alpha(replace(survey, randomizer=hashed), order=order).upper
+    j = min(n, k)
+    distinct = [[1 / j if x == u else 0.0 for x in range(k)] for u in range(j)]
+    assert sibson(through(distinct, channel), order) == pytest.approx(bound.upper, rel=1e-8, abs=1e-8)
+    assert pie.alpha(survey).upper <= bound.upper <= pie.alpha(survey, order=math.inf).upper
+    # A uniform sender is named no more often than the information of this order allows.
+    named = 1 - pie.bayes_error(survey).upper
+    assert named <= (2**bound.upper / n) ** (1 - 1 / order) + 1e-9
+
+
+@pytest.mark.parametrize("order", [1.5, 3.0, math.inf])
+def test_other_channels_have_a_bracket_of_every_order(order: float) -> None:
+    randomizer = hs.SubsetSelection(k=5, w=2, epsilon=1.0)
+    rows, n = randomizer.channel().matrix, 7
+    bound = pie.alpha(hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=n), order=order)
+    uniform = sibson((rows / len(rows)).tolist(), order)
+    assert bound.kind == "bracket"
+    assert bound.lower - 1e-12 <= uniform <= bound.upper + 1e-12
+
+
+def test_an_order_is_at_least_one() -> None:
+    for order in (0.5, math.nan):
+        with pytest.raises(InvalidInputError, match="`order` must be at least 1"):
+            pie.alpha(protocol(k=2, epsilon=1.0, n=2), order=order)
 
 
 def test_no_noise() -> None:

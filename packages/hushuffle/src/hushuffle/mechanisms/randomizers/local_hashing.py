@@ -337,6 +337,10 @@ class Hashed(ReportLaw):
         most = self.response.capacity(min(people, self.values))[1]
         return (Decimal(0) if self.collision else most), most
 
+    def order_capacity(self, people: int, order: float) -> tuple[Decimal, Decimal]:
+        most = self.response.order_capacity(min(people, self.values), order)[1]
+        return (Decimal(0) if self.collision else most), most
+
     def gain(self, people: int) -> Fraction:
         return self.response.gain(min(people, self.values))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -184,6 +185,15 @@ class ReportLaw(ABC):
         most = min(Decimal(upper), log2(Fraction(people)))
         return (min(Decimal(lower), most) if people >= self.values else Decimal(0)), most
 
+    def order_capacity(self, people: int, order: float) -> tuple[Decimal, Decimal]:  # noqa: ARG002 - closed forms use it
+        """Return bounds (bits) as `capacity`, on Sibson's mutual information of an order > 1, which may be math.inf.
+
+        It grows with the order, from `capacity` to log2 `gain`, so these are its bounds unless there is a closed form.
+
+        Source: docs/theory/identity.md, Theorem 11.
+        """
+        return self.capacity(people)[0], log2(self.gain(people))
+
     def gain(self, people: int) -> Fraction:
         """Return an upper bound on sum_y max_x Q(y|x) over the values x that `people` people can have."""
         return min(self._up(Fraction(float(self._matrix().max(axis=0).sum()))), Fraction(people))
@@ -328,6 +338,22 @@ class Symmetric(ReportLaw):
             bits = to_decimal(self.truth) * log2(self.truth / mean)
             if self.lie:
                 bits += to_decimal((j - 1) * self.lie) * log2(self.lie / mean)
+        return bits, bits
+
+    def order_capacity(self, people: int, order: float) -> tuple[Decimal, Decimal]:
+        """Return the exact a/(a-1) log2(j ((mu**a + (j-1) nu**a)/j)**(1/a) + (k-j) nu), a the order, twice.
+
+        >>> law = Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4))
+        >>> [round(law.order_capacity(2, order)[0], 4) for order in (2.0, math.inf)]
+        [Decimal('0.3219'), Decimal('0.5850')]
+        """
+        j, a = self._held(people), Decimal(order)
+        if math.isinf(order):
+            return (log2(self.gain(people)),) * 2
+        with localcontext(WIDE):
+            truth, lie = to_decimal(self.truth), to_decimal(self.lie)
+            total = j * ((truth**a + (j - 1) * lie**a) / j) ** (1 / a) + (self.k - j) * lie
+            bits = a / (a - 1) * total.ln() / Decimal(2).ln()
         return bits, bits
 
     def gain(self, people: int) -> Fraction:

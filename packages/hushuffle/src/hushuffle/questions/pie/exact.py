@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -15,8 +16,10 @@ from hushuffle.model.citation import BRAUN, PIE, SHANNON
 from hushuffle.model.prior import Prior
 from hushuffle.numerics.exact import WIDE, down, log2, to_decimal, up
 
+VERDU = Citation(key="verdu2015", text="S. Verdu, alpha-mutual information, Information Theory and Applications (2015)")
 
-def alpha(protocol: Protocol) -> Bound:
+
+def alpha(protocol: Protocol, *, order: float = 1.0) -> Bound:
     """Return alpha* in bits: the most information that a report can reveal about its sender, over all populations.
 
     alpha* = sup I(U;Y) over all joint distributions of person U (n people) and value X. It is the smallest alpha for
@@ -29,15 +32,21 @@ def alpha(protocol: Protocol) -> Bound:
     - any other finite channel: a certified bracket of width 1e-9 bits if n >= k. With fewer people than values, the
       smaller of the capacity of all rows and log2 n, an upper bound: the best n rows are not searched for.
 
+    With an `order` a > 1 the information is Sibson's of order a, between the mean case a = 1 and the worst case
+    math.inf: a/(a-1) log2 of the sum over y of (sum_u p_u P(y|u)**a)**(1/a). Exact for randomized response, an upper
+    bound for local hashing; a bracket for other channels. A uniform sender is named with probability at most
+    (2**alpha*/n)**((a-1)/a).
+
     The adversary knows how values depend on persons, sees a single pseudonymised report, and guesses its sender. If the
     protocol has `honest` people, n counts only them, since all others reveal their reports. Every shuffler is such a
     pseudonymisation. The result does not cover what several reports reveal jointly. If only sums of one-hot vectors are
     released, the result is an upper bound.
 
     Raises:
+        InvalidInputError: order < 1.
         UnsupportedProtocolError: no formula applies to the randomizer.
 
-    Source: Murakami, Takahashi 2021, Definition 3.1; docs/theory/identity.md, Theorems 1 and 2.
+    Source: Murakami, Takahashi 2021, Definition 3.1; Verdu 2015 (order); docs/theory/identity.md, Theorems 1, 2, 11.
 
     >>> import hushuffle as hs
     >>> places = hs.RandomizedResponse(k=10_500_393, epsilon=1.0)
@@ -46,14 +55,19 @@ def alpha(protocol: Protocol) -> Bound:
     >>> hashed = hs.LocalHashing(k=10_500_393, g=4, epsilon=1.0)
     >>> print(hs.pie.alpha(hs.Protocol(randomizer=hashed, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 0.1703 bits (upper bound)
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)
+    >>> [round(hs.pie.alpha(survey, order=order).upper, 4) for order in (1, 2, float("inf"))]
+    [0.4729, 0.6599, 0.8169]
     """
     _checks.of_type("protocol", protocol, Protocol)
     protocol = protocol.secret
     law = protocol.randomizer.law()
-    least, most = law.capacity(protocol.n)
+    if math.isnan(order) or order < 1:
+        _checks.reject("order", "at least 1", order)
+    least, most = law.capacity(protocol.n) if order == 1 else law.order_capacity(protocol.n, order)
     if protocol.reveals is Reveals.SUMS:  # no single report is visible
         least = Decimal(0)
-    sources = (PIE.at("Definition 3.1"), *law.sources)
+    sources = (PIE.at("Definition 3.1"), *law.sources, *(VERDU,) * (order > 1))
     if least == most:
         return Bound.exact(float(most), unit="bits", sources=sources)
     return Bound(lower=down(least), upper=up(most), kind="bracket" if least else "upper", unit="bits", sources=sources)

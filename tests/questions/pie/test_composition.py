@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +36,33 @@ def test_error_is_below_every_assignment(n: int, k: int, t: int) -> None:
     assert (bound.kind, bound.unit, bound.upper) == ("lower", "probability", 1.0)
     if n == k**t:  # everyone can hold a tuple of their own: attained
         assert bound.lower == pytest.approx(float(least), rel=1e-15)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 4.0])
+@pytest.mark.parametrize("randomizer", [hs.RandomizedResponse, hs.LocalHashing])
+def test_error_is_below_random_populations_with_any_prior(epsilon: float, randomizer: Any) -> None:
+    """The values of two reports are drawn for each of 40 people; orders and Fano's bound count, not only the gain."""
+    rng, n, k = np.random.default_rng(9), 40, 7
+    single = np.array(randomized_response(k, epsilon))
+    double = np.kron(single, single)
+    keywords = {"g": k} if randomizer is hs.LocalHashing else {}
+    survey = hs.Protocol(randomizer=randomizer(k=k, epsilon=epsilon, **keywords), shuffler=hs.UniformShuffle(), n=n)
+    for concentration in (0.1, 1.0, 100.0):
+        prior = rng.dirichlet(np.full(n, concentration))
+        tuples = rng.permutation(k * k)[:n]
+        success = float((prior[:, None] * double[tuples]).max(axis=0).sum())
+        bound = pie.composed_error(survey, reports=2, largest_prior=max(float(prior.max()), 1 / n))
+        assert bound.lower <= 1 - success + 1e-9
+
+
+def test_more_reports_are_bounded_by_information_of_a_finite_order() -> None:
+    survey = protocol(k=10**6, epsilon=8.0, n=10**5)
+    gain = pie.alpha(survey, order=math.inf).upper
+    assert 5 * gain > math.log2(10**5)  # the gain alone bounds nothing
+    slow = [1 - 2 ** ((1 - 1 / a) * (5 * pie.alpha(survey, order=a).upper - math.log2(10**5))) for a in (1.5, 2, 3, 5)]
+    fano = pie.fano_error(5 * pie.alpha(survey).upper, 10**5).lower
+    assert pie.composed_error(survey, reports=5).lower == pytest.approx(max([*slow, fano]), rel=1e-9)
+    assert max(slow) > fano > 0.9
 
 
 def test_alpha_is_above_random_laws_of_two_reports() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import Final
 
 import numpy.typing as npt
 
@@ -16,6 +17,7 @@ from hushuffle.model.citation import BRAUN, PIE, SHANNON
 from hushuffle.model.prior import Prior
 from hushuffle.numerics.exact import WIDE, down, log2, to_decimal, up
 
+_ORDERS: Final = (1.5, 2.0, 3.0, 5.0)
 VERDU = Citation(key="verdu2015", text="S. Verdu, alpha-mutual information, Information Theory and Applications (2015)")
 
 
@@ -143,30 +145,44 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
 
 
 def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | None = None) -> Bound:
-    """Return 1 - min(1, C**t max p_U): a lower bound on the Bayes error from t = `reports` reports of one person.
+    """Return a lower bound on the Bayes error from t = `reports` reports of one person.
 
-    C = sum_y max_x Q(y|x) over the rows that n people can have. For randomized response it is j mu + (k-j) nu with
-    j = min(n, k); for local hashing, the same with g for k and j = min(n, k, g). max p_U is `largest_prior`, or 1/n by
-    default (uniform prior). The bound holds for any dependence between the t values and the person.
+    With p the `largest_prior` (default: 1/n, uniform) the sender is named with probability at most (p 2**(t alpha_a))
+    **((a-1)/a), alpha_a that of `alpha` with order a, and at most (t alpha + 1)/log2(1/p), which is Fano's bound. The
+    result uses the smallest of Fano's bound and the orders 1.5, 2, 3, 5 and infinity. For local hashing, alpha_a is an
+    upper bound; for other channels only infinite order is used, where 2**alpha_a is sum_y max_x Q(y|x) over the rows
+    that n people can have. The bound holds for any dependence between the t values and the person.
 
     Raises:
         InvalidInputError: reports < 1, or largest_prior outside [1/n, 1].
         UnsupportedProtocolError: `alpha` has no formula for the randomizer.
 
-    Source: Bayes capacity, Braun, Chatzikokolakis, Palamidessi 2009; docs/theory/identity.md, Theorem 4.
+    Source: Braun, Chatzikokolakis, Palamidessi 2009 (infinite order); docs/theory/identity.md, Theorems 4, 6 and 11.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)
     >>> print(hs.pie.composed_error(survey, reports=3))
     at least 0.3925 (lower bound)
+    >>> places = hs.RandomizedResponse(k=10_500_393, epsilon=8.0)
+    >>> survey = hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)
+    >>> print(hs.pie.composed_error(survey, reports=10))
+    at least 0.9934 (lower bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
     times, protocol = _checks.integer("reports", reports, low=1), protocol.secret
+    law = protocol.randomizer.law()
+    closed = law.symmetric is not None or law.bucket is not None
     with localcontext(WIDE):
-        likeliest = to_decimal(Prior.of(protocol.n, largest_prior=largest_prior).largest)
-        gain = WIDE.ln(to_decimal(protocol.randomizer.law().gain(protocol.n))) * times + WIDE.ln(likeliest)
-        error = max(1 - WIDE.exp(min(gain, Decimal(1))), Decimal(0))
-    return Bound(lower=down(error), upper=1.0, kind="lower", unit="probability", sources=(BRAUN,))
+        likeliest = log2(Prior.of(protocol.n, largest_prior=largest_prior).largest)
+        named = [Decimal(1)]
+        for order in (*_ORDERS * closed, math.inf):
+            bits = times * law.order_capacity(protocol.n, order)[1] + likeliest
+            named.append(Decimal(2) ** (min(bits, Decimal(0)) * (1 - 1 / Decimal(order))))
+        if likeliest:
+            named.append((times * law.capacity(protocol.n)[1] + 1) / -likeliest)
+    return Bound(
+        lower=max(down(1 - min(named)), 0.0), upper=1.0, kind="lower", unit="probability", sources=(BRAUN, VERDU)
+    )
 
 
 POLYANSKIY_WU = Citation(

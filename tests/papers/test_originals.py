@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from hushuffle.attacks import linkage
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import DataError
@@ -113,10 +114,13 @@ def test_one_check_in_of_everybody(originals: Path, monkeypatch: pytest.MonkeyPa
     assert {claim.verdict for claim in study.claims} <= {"confirmed", "contradicted", "not testable"}
 
 
-def test_bounds_for_a_sample_contradict_nothing(originals: Path) -> None:
+def test_bounds_for_a_sample_contradict_nothing(originals: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (linkage, linkage.reports):
+        monkeypatch.setattr(module, "ATTACKED", 120)
     for name in ("figure-8", "figure-9"):
         study = reproduce(f"murakami2021/{name}", Request(data=originals), quick=True)
         assert any(f"{LONG + FEW} people with check-ins in the whole world" in claim.data for claim in study.claims)
+        assert ("attacked", f"in each round 120 people, each compared with all {LONG + FEW}") in study.settings
     assert made("section-3-matchers", originals).claims[0].verdict == "confirmed"
 
 
@@ -126,6 +130,7 @@ def test_many_people_are_scored_as_a_sample_and_the_page_says_so(
     monkeypatch.setattr(datasets, "SCORED", 20)
     drawn = [checkins(Request(data=originals, seed=seed), long=True) for seed in (1, 1, 2)]
     assert [places.n for places in drawn] == [20] * 3
+    assert checkins(Request(data=originals), every=True).n == LONG + FEW
     assert drawn[0].source.startswith("check-ins of 20 people, drawn at random from 160 with 1,000 events or more, at ")
     users = [places.traces.users.tolist() for places in drawn]
     assert users[0] == users[1] != users[2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -91,21 +92,21 @@ class Attempt:
 
 
 def attempts(
-    request: Request, places: Traces, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS
+    request: Request, people: Traces, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS
 ) -> list[Attempt]:
-    """Return the attack on each mechanism at each epsilon; people send the first place of their traces' second half."""
-    scene = linkage.scene(places)
-    k = scene.reported.k
-    profiles, coins = linkage.train(scene.training), reproducible(request.seed)
-    results: list[Attempt] = []
+    """Return the attack on each mechanism at each epsilon; people send the first place of their traces' second half.
+
+    With more than 2,000 people, each round attacks the reports of 2,000 drawn at random, among all people.
+    """
+    coins, results = reproducible(request.seed), list[Attempt]()
     for epsilon in epsilons:
         randomizers: tuple[RandomizedResponse | LocalHashing, ...] = (
-            RandomizedResponse(k=k, epsilon=epsilon),
-            LocalHashing(k=k, g=BUCKETS_PER_VALUE * k, epsilon=epsilon),
+            RandomizedResponse(k=people.k, epsilon=epsilon),
+            LocalHashing(k=people.k, g=BUCKETS_PER_VALUE * people.k, epsilon=epsilon),
         )
         for name, randomizer in zip(MECHANISMS, randomizers, strict=True):
             request.tell(f"{name} at epsilon {epsilon:g}", len(results) / (2 * len(epsilons)))
-            results.append(_attempt(name, epsilon, randomizer, scene, profiles, rounds, coins))
+            results.append(_attempt(name, epsilon, randomizer, people, rounds, coins))
     return results
 
 
@@ -113,28 +114,30 @@ def _attempt(
     name: str,
     epsilon: float,
     randomizer: RandomizedResponse | LocalHashing,
-    scene: linkage.Scene,
-    profiles: linkage.MarkovProfiles,
+    people: Traces,
     rounds: int,
     coins: Randomness,
 ) -> Attempt:
     """Return the guarantees, and the attack in several rounds, which models reports as in the paper."""
-    n = scene.reported.n
+    n = people.n
     protocol = Protocol(randomizer=randomizer, shuffler=UniformShuffle(), n=n)
     of_values, of_buckets = randomizer.law().symmetric, randomizer.law().bucket
     law = of_values or of_buckets
     assert law is not None
-    scores = []
-    for _ in range(rounds):
-        reports = linkage.randomize(scene.reported, randomizer=randomizer, rng=coins)
-        if of_values is not None:
-            scores.append(linkage.trace_scores(profiles, reports.as_traces()))
-        else:
-            scores.append(linkage.report_scores(profiles, reports, noise_known=False))
+    sent = [
+        (drawn, linkage.randomize(linkage.scene(people.select(drawn)).reported, randomizer=randomizer, rng=coins))
+        for drawn in (linkage.attacked(n, rng=coins) for _ in range(rounds))
+    ]
+    ranks, scores = zip(
+        *(linkage.ranks_among(n, drawn, partial(_against, people, reports), rng=coins) for drawn, reports in sent),
+        strict=True,
+    )
     # With more buckets than the prime of the hashes, every value has its own bucket, and the result is exact.
     published = pie.rr_alpha(protocol) if of_buckets is None else pie.hashing_alpha(protocol)
-    shares = np.unique(scene.reported.events, return_counts=True)[1] / n
-    bits = [pse.matrix_trend(one, (n // 2, n), resolution=_RESOLUTION).bits[-1] for one in scores]
+    first = people.events[people.offsets[:-1] + people.lengths // 2]
+    shares = np.unique(first, return_counts=True)[1] / n
+    sizes = len(scores[0]) // 2, len(scores[0])
+    bits = [pse.matrix_trend(one, sizes, resolution=_RESOLUTION).bits[-1] for one in scores]
     return Attempt(
         mechanism=name,
         epsilon=epsilon,
@@ -145,10 +148,20 @@ def _attempt(
         here=information(law, shares),
         divergence=float(np.mean(bits)),
         interval=pse.from_matrix(scores[-1], resolution=_RESOLUTION),
-        places=np.concatenate([linkage.ranks(one, rng=coins) for one in scores]),
+        places=np.concatenate(ranks),
         least=pie.bayes_error(protocol),
         least_here=1 - float(shares.size * law.truth + (law.k - shares.size) * law.lie) / n,
     )
+
+
+def _against(
+    people: Traces, reports: linkage.TraceReports, positions: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Return the scores of the reports against the people at these positions."""
+    profiles = linkage.train(linkage.scene(people.select(positions)).training)
+    if reports.randomizer.law().symmetric is not None:
+        return linkage.trace_scores(profiles, reports.as_traces())
+    return linkage.report_scores(profiles, reports, noise_known=False)
 
 
 def information(law: Symmetric, shares: npt.NDArray[np.float64]) -> float:

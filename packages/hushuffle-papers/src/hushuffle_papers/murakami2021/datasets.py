@@ -22,8 +22,8 @@ _FOURSQUARE, _MOVIELENS, _SCORES = "foursquare_global", "movielens", "scores"
 ORIGINALS: Final = (
     (
         _FOURSQUARE,
-        "the paper's check-ins all over the world: 2,000 people drawn at random; where the attacker knows some "
-        "events, 100 to 500 check-ins of people with 1,000 or more",
+        "the paper's check-ins all over the world: without noise, 2,000 people drawn at random; where the attacker "
+        "knows some events, 100 to 500 check-ins of people with 1,000 or more",
     ),
     (
         _MOVIELENS,
@@ -115,8 +115,8 @@ class Matcher:
 Used = Events | Matcher
 
 
-def checkins(request: Request, *, long: bool = False) -> Events:
-    """Return the check-ins of people who have enough check-ins; with `long`, of people with long traces."""
+def checkins(request: Request, *, long: bool = False, every: bool = False) -> Events:
+    """Return the check-ins of people (`every`: all) with enough check-ins; with `long`, of people with long traces."""
     original = request.original(_FOURSQUARE)
     folder = original or request.folder(DATA[0])
     traces = load_checkins(folder)
@@ -126,7 +126,7 @@ def checkins(request: Request, *, long: bool = False) -> Events:
             f"check-ins of {{people}} at {traces.k:,} places in New York, in place of the paper's 1,370,637 people at "
             "10,500,393 places all over the world, which are not available"
         )
-    return _events(request, traces, folder, _FOURSQUARE, source, own=original is not None, long=long)
+    return _events(request, traces, folder, _FOURSQUARE, source, own=original is not None, long=long, every=every)
 
 
 def visitors(request: Request) -> tuple[Traces, str] | None:
@@ -162,13 +162,23 @@ def ratings(request: Request, *, long: bool = False) -> Events:
     return _events(request, traces, folder, _MOVIELENS, source, own=original is not None, long=long)
 
 
-def _events(request: Request, traces: Traces, folder: Path, name: str, source: str, *, own: bool, long: bool) -> Events:
+def _events(
+    request: Request,
+    traces: Traces,
+    folder: Path,
+    name: str,
+    source: str,
+    *,
+    own: bool,
+    long: bool,
+    every: bool = False,
+) -> Events:
     counted = int(np.count_nonzero(traces.lengths >= AT_LEAST))
     full = own and int(np.count_nonzero(traces.lengths >= _LONG[name])) >= _ENOUGH
     at_least = AT_LEAST if not long else _LONG[name] if full else _LONG[name] // 10
     enough = np.flatnonzero(traces.lengths >= at_least)
     _refuse_few(folder, enough.size, f"have {at_least:,} events or more")
-    scored = np.sort(reproducible(request.seed).permutation(enough.size)[:SCORED])
+    scored = np.sort(reproducible(request.seed).permutation(enough.size)[: None if every else SCORED])
     drawn = f"{scored.size:,} people"
     if scored.size < enough.size:
         drawn += f", drawn at random from {enough.size:,} with {at_least:,} events or more,"

@@ -22,13 +22,12 @@ from hushuffle.randomness import reproducible
 from hushuffle_papers.base import Request, chart, claim, study, tabulated, target
 from hushuffle_papers.murakami2021.attempts import BUCKETS_PER_VALUE, EPSILONS, MECHANISMS, ROUNDS, Attempt, attempts
 from hushuffle_papers.murakami2021.buckets import at_scale
-from hushuffle_papers.murakami2021.datasets import DATA, ORIGINALS, SCORED, STAND_IN, Events, checkins, settings
+from hushuffle_papers.murakami2021.datasets import DATA, ORIGINALS, STAND_IN, Events, checkins, settings
 from hushuffle_papers.murakami2021.frequencies import BUCKETS, VALUES
 
 _CLOSE: Final = 3.0
 """Bounds of at most this multiple of the measured value count as close."""
 
-_SAMPLE: Final = f"At most {SCORED:,} people are scored, and the bounds are for so many."
 _EPSILONS: Final = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0)
 _FANO: Final = "The proof is Fano's inequality (Han and Verdu 1994) and data processing. The exact bound is higher."
 _QUICK: Final = {"epsilons": (2.0, 9.0), "rounds": 1}
@@ -44,7 +43,7 @@ _LARGE: Final = 8.0
     originals=ORIGINALS[:1],
 )
 def bits(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS) -> Report:
-    places = checkins(request)
+    places = checkins(request, every=True)
     results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     over = sum(one.interval.lower > one.exact.upper for one in results)
     return study(
@@ -84,7 +83,7 @@ def _bits_claims(results: Sequence[Attempt], places: Events) -> tuple[Claim, ...
             f"{general[1][-1]:.1f} times that of Theorem 4.4.",
             quote="in Theorems 4.2 and 4.4 are much smaller than … in Proposition 4.1",
         ),
-        _closeness(ratios, len(results), data, STAND_IN if places.lacks else _SAMPLE),
+        _closeness(ratios, len(results), data, STAND_IN if places.lacks else ""),
         claim(
             "section 5.3, Figure 8",
             "The bound for randomized response cannot be improved much.",
@@ -175,7 +174,7 @@ def _bits_chart(results: Sequence[Attempt], name: str) -> Chart:
     originals=ORIGINALS[:1],
 )
 def errors(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS) -> Report:
-    places = checkins(request)
+    places = checkins(request, every=True)
     results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     return study(
         "Identification error of one randomized place: bounds and measurements",
@@ -280,6 +279,7 @@ def _settings(request: Request, places: Events, rounds: int) -> tuple[tuple[str,
         ("known", "the former half of each trace; reports are believed, as in the paper"),
         ("buckets of local hashing", f"{BUCKETS_PER_VALUE * k:,}, ten for each value, about as in the paper"),
         ("rounds", f"{rounds}, everybody randomizing anew"),
+        ("attacked", f"in each round {min(places.n, linkage.ATTACKED):,} people, each compared with all {places.n:,}"),
         *settings(request, places=places),
     )
 

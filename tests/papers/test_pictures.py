@@ -10,7 +10,13 @@ import pytest
 from hushuffle_papers.murakami2021.frameworks import information
 from papers.rendered import rendered
 
-PICTURES = ("murakami2021/figure-1", "murakami2021/figure-2", "murakami2021/figure-3", "meehan2022/figure-2")
+PICTURES = (
+    "murakami2021/figure-1",
+    "murakami2021/figure-2",
+    "murakami2021/figure-3",
+    "meehan2022/figure-2",
+    "meehan2022/figure-3",
+)
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -1,4 +1,4 @@
-"""Figure 7: the share of a subset that stays in the subset, against alpha, group width and subset size."""
+"""Figures 2 and 3: the trusted shuffler, and groups in a graph. Figure 7: the share of a subset that stays in it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hushuffle.attacks.inference import ATTACK
 from hushuffle.mechanisms.shufflers import MallowsShuffle
 from hushuffle.model import Bound, Chart, Claim, Report, Series, Table
 from hushuffle.model.groups import Groups
+from hushuffle.questions import order
 from hushuffle.questions.order.preservation import preserved_share
 from hushuffle.randomness import reproducible
 from hushuffle_papers.base import Request, chart, claim, study, target
@@ -190,4 +191,56 @@ def setting(_request: Request) -> Report:
             ),
         ),
         citations=(ATTACK.at("figure 2"),),
+    )
+
+
+_EDGES: Final = ((1, 2), (1, 7), (7, 8), (2, 5), (2, 6), (6, 3), (3, 4), (4, 9), (9, 10))
+"""Our text has no edges: these give the two printed groups."""
+
+_FRIENDS: Final = {
+    8: (0, 1), 7: (0, 0), 1: (1, 0), 2: (2, 0), 5: (2, 1), 6: (3, 0), 3: (4, 0), 4: (4, 1), 9: (3, 1.6), 10: (4, 2),
+}  # fmt: skip
+_GROUPS: Final = {1: [1, 2, 5, 6, 7, 8], 2: [1, 2, 3, 5, 6, 7]}
+_PRINTED_ORDERS: Final = ((1, 2, 4, 5, 7, 6, 10, 3, 8, 9), (7, 3, 4, 5, 6, 2, 1, 10, 8, 9))
+
+
+@target("meehan2022/figure-3", "Groups of friends in a social network")
+def friends(_request: Request) -> Report:
+    near = order.path_groups(np.array(_EDGES) - 1, n=len(_FRIENDS), radius=2)
+    groups = {person: (near[person - 1] + 1).tolist() for person in range(1, len(near) + 1)}  # all differ
+    moved = [place for place, (one, other) in enumerate(zip(*_PRINTED_ORDERS, strict=True), start=1) if one != other]
+    return study(
+        "Groups of friends in a social network",
+        "Which people are in the group of a person, and which orders are neighbours?",
+        claim(
+            "section 4.2, Figure 3",
+            "Within two steps the groups of persons 1 and 2 are 1 7 8 2 5 6 and 2 1 7 5 6 3.",
+            None if groups.items() >= _GROUPS.items() else False,
+            f"A graph of {len(_FRIENDS)} people and {len(_EDGES)} edges has these groups.",
+            quote="assuming distance metric path length and",
+            reason="Our text has no edges; these are this study's.",
+        ),
+        claim(
+            "section 4.2, Definition 4.2",
+            "The two printed orders are neighbours with respect to group 1.",
+            set(moved) <= set(_GROUPS[1]),
+            f"They differ at places {' '.join(map(str, moved))}.",
+            quote="Neighboring permutations differ only in the indices of its corresponding group",
+        ),
+        drawn(
+            "friends",
+            "A graph with the printed groups",
+            "Marked: the group of person 1.",
+            {str(person): place for person, place in _FRIENDS.items()},
+            [LabelRelation(str(one), str(other)) for one, other in _EDGES],
+            marked=tuple(map(str, _GROUPS[1])),
+        ),
+        Table(
+            key="groups",
+            title="Groups",
+            caption="People at most two steps away.",
+            columns=("person", "group"),
+            rows=tuple((person, " ".join(map(str, group))) for person, group in groups.items()),
+        ),
+        citations=(ATTACK.at("figure 3"),),
     )

@@ -1,5 +1,8 @@
 """Everybody's traces against everybody's profiles: HUSHUFFLE_DATA=folder python benchmarks/linkage.py.
 
+With two numbers, `python benchmarks/linkage.py PEOPLE PLACES` generates traces of so many people and places, and
+attacks one and three places of each person, without noise and by randomized response.
+
 Times are ratios to sorting 10^7 floats in the same run. The loop that scores one trace against one user with
 dictionaries runs for a few users only; its time for all of them is that times the ratio of users.
 """
@@ -9,7 +12,9 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import resource
 import statistics
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,10 +25,12 @@ import numpy as np
 
 import hushuffle as hs
 from hushuffle.attacks import linkage
+from hushuffle.attacks.attack import link
 from hushuffle.questions import pse
 from hushuffle.tables.published import load_checkins
 
 LOOPED = 5
+COLUMNS = ("epsilon", "events reported", "interval", "certified least error", "Fano's bound, published")
 
 
 def timed(work: Callable[[], Any], runs: int = 3) -> tuple[float, Any]:
@@ -51,7 +58,48 @@ def looped(scene: linkage.Scene, users: int) -> Any:
     return scores
 
 
+def generated(n: int, k: int, *, mean: int = 20) -> hs.Traces:
+    """Return traces of 10 events or more: three of four are at one of eight favourite places, the nearest most often.
+
+    Three of ten places have probabilities proportional to 1/rank, all others are equally likely.
+    """
+    rng = np.random.default_rng(1)
+    lengths = 9 + rng.geometric(1 / (mean - 9), n)
+
+    def places(size: int) -> Any:
+        ranked = np.floor(k ** rng.random(size, dtype=np.float32)).astype(np.int32) - 1
+        return np.where(rng.random(size, dtype=np.float32) < 0.3, ranked, rng.integers(0, k, size, dtype=np.int32))
+
+    favourites, total = places(8 * n).reshape(n, 8), int(lengths.sum())
+    events = favourites[np.repeat(np.arange(n), lengths), np.minimum(rng.exponential(1.5, total), 7).astype(np.int8)]
+    new = rng.random(total) < 0.25
+    events[new] = places(int(new.sum()))
+    return hs.Traces(events=events, offsets=np.append(0, np.cumsum(lengths)), k=k)
+
+
+def at_size(n: int, k: int) -> None:
+    people = generated(n, k)
+    start = time.process_time()
+    study = link(
+        people,
+        epsilons=[math.inf, 14.0, 10.0],
+        mechanisms=["randomized-response"],
+        events=[1, 3],
+        score="plain",
+        seed=1,
+    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(f"{people.events.size:,} events; attacks: {time.process_time() - start:.0f} CPU s; peak of all: {peak:,} MB")
+    (table,) = study.tables
+    wanted = [table.columns.index(name) for name in COLUMNS]
+    for row in (COLUMNS, *([row[column] for column in wanted] for row in table.rows)):
+        print("".join(f"{cell!s:<32}" for cell in row))
+
+
 def main() -> None:
+    if len(sys.argv) == 3:
+        at_size(int(sys.argv[1]), int(sys.argv[2]))
+        return
     folder = os.environ.get("HUSHUFFLE_DATA")
     if folder is None:
         print("HUSHUFFLE_DATA is not set: it names the folder with foursquare_nyc/. Nothing measured.")

@@ -137,7 +137,7 @@ def test_many_people_are_scored_as_a_sample_and_the_page_says_so(
     assert all(places.traces.lengths.min() >= 1_000 for places in drawn)
     everybody = visitors(Request(data=originals))
     assert everybody is not None
-    assert everybody[0].n == LONG + FEW
+    assert everybody.n == LONG + FEW
 
 
 def test_too_few_long_traces_ask_for_a_tenth(originals: Path, monkeypatch: pytest.MonkeyPatch) -> None:

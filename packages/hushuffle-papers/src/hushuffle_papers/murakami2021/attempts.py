@@ -129,7 +129,12 @@ def _attempt(
         for drawn in (linkage.attacked(n, rng=coins) for _ in range(rounds))
     ]
     ranks, scores = zip(
-        *(linkage.ranks_among(n, drawn, partial(_against, people, reports), rng=coins) for drawn, reports in sent),
+        *(
+            linkage.ranks_among(
+                n, drawn, partial(linkage.scores_against, people, linkage.scene, reports, how="plain"), rng=coins
+            )
+            for drawn, reports in sent
+        ),
         strict=True,
     )
     # With more buckets than the prime of the hashes, every value has its own bucket, and the result is exact.
@@ -152,16 +157,6 @@ def _attempt(
         least=pie.bayes_error(protocol),
         least_here=1 - float(shares.size * law.truth + (law.k - shares.size) * law.lie) / n,
     )
-
-
-def _against(
-    people: Traces, reports: linkage.TraceReports, positions: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
-    """Return the scores of the reports against the people at these positions."""
-    profiles = linkage.train(linkage.scene(people.select(positions)).training)
-    if reports.randomizer.law().symmetric is not None:
-        return linkage.trace_scores(profiles, reports.as_traces())
-    return linkage.report_scores(profiles, reports, noise_known=False)
 
 
 def information(law: Symmetric, shares: npt.NDArray[np.float64]) -> float:

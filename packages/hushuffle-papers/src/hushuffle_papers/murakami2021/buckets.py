@@ -51,7 +51,7 @@ def checkins(request: Request) -> Report:
     """Return figure 10 on real check-ins: one per person in the paper's data, else every check-in of one city."""
     own = visitors(request)
     if own is not None:
-        traces, lacks = own
+        traces, lacks = own.traces, own.lacks
         visited, codes = np.unique(traces.events, return_inverse=True)
         first = traces.offsets[:-1] + traces.lengths // 2
         source = f"one check-in, the first of the latter half, of {traces.n:,} people at {visited.size:,} places"

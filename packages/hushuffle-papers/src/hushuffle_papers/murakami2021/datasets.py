@@ -129,16 +129,9 @@ def checkins(request: Request, *, long: bool = False, every: bool = False) -> Ev
     return _events(request, traces, folder, _FOURSQUARE, source, own=original is not None, long=long, every=every)
 
 
-def visitors(request: Request) -> tuple[Traces, str] | None:
-    """Return the traces of all people whom the paper includes, and the difference from the paper's; or None."""
-    folder = request.original(_FOURSQUARE)
-    if folder is None:
-        return None
-    traces = load_checkins(folder)
-    enough = np.flatnonzero(traces.lengths >= AT_LEAST)
-    _refuse_few(folder, enough.size, f"have {AT_LEAST:,} events or more")
-    people = traces.select(enough)
-    return people, _lacks(_FOURSQUARE, people.n)
+def visitors(request: Request) -> Events | None:
+    """Return the check-ins of all people whom the paper includes, if the paper's data are given."""
+    return None if request.original(_FOURSQUARE) is None else checkins(request, every=True)
 
 
 def _refuse_few(source: Path, people: int, what: str) -> None:

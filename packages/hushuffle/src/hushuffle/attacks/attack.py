@@ -94,8 +94,6 @@ def _ranked(column: pl.Series) -> npt.NDArray[np.int64]:
 Mechanism = Literal["randomized-response", "local-hashing", "subset-selection"]
 Score = Literal["bayes", "plain", "cosine", "tf-idf"]
 Tell = Callable[[float], None]
-Divided = Callable[[Traces], linkage.Scene]
-Floats = npt.NDArray[np.float64]
 
 _RESOLUTION: Final = 0.01
 """Log-likelihoods are rounded to this many nats before their entropy is estimated; rounding only loses information."""
@@ -227,20 +225,25 @@ def _noises(
 
 
 def _attempt(
-    tried: Try, people: Traces, divided: Divided, *, score: Score, times: int, coins: Randomness, tell: Tell
+    tried: Try,
+    people: Traces,
+    divided: Callable[[Traces], linkage.Scene],
+    *,
+    score: Score,
+    times: int,
+    coins: Randomness,
+    tell: Tell,
 ) -> Outcome:
     if math.isinf(tried.epsilon) and people.n <= linkage.ATTACKED:
         times = 1  # nothing would change but the order of ties
-    how: linkage.Similarity | Floats = "cosine"
-    if score == "tf-idf":
-        how = linkage.place_weights(linkage.train(divided(people).training))
+    how = linkage.place_weights(linkage.train(divided(people).training)) if score == "tf-idf" else score
     places, scores, again = [], np.empty((0, 0)), 0.0
     for done in range(times):
         drawn = linkage.attacked(people.n, rng=coins)
         scene = divided(people.select(drawn))
         reports = linkage.randomize(scene.reported, randomizer=tried.randomizer, rng=coins)
         share = _within(tell, done / times, 1 / times)
-        against = partial(_scores, people, divided, reports, score=score, how=how, tell=share)
+        against = partial(linkage.scores_against, people, divided, reports, how=how, tell=share)
         ranks, scores = linkage.ranks_among(people.n, drawn, against, rng=coins)
         places.append(ranks)
         owners = np.repeat(np.arange(drawn.size), scene.reported.lengths)
@@ -262,27 +265,6 @@ def _attempt(
         published=published,
         again=again,
     )
-
-
-def _scores(
-    people: Traces,
-    divided: Divided,
-    reports: linkage.TraceReports,
-    positions: npt.NDArray[np.int64],
-    *,
-    score: Score,
-    how: linkage.Similarity | Floats,
-    tell: Tell,
-) -> Floats:
-    """Return the scores of the reports against the people at these positions, shape (reports.n, positions.size)."""
-    profiles = linkage.train(divided(people.select(positions)).training)
-    if score in linkage.SIMILARITIES:
-        return linkage.visit_scores(profiles, reports.as_traces(), how=how)
-    law = reports.randomizer.law().symmetric
-    if law is not None and (score == "plain" or law.lie == 0):
-        return linkage.trace_scores(profiles, reports.as_traces())
-    within = _within(tell, positions[0] / people.n, positions.size / people.n)
-    return linkage.report_scores(profiles, reports, noise_known=score == "bayes", tell=within)
 
 
 def _within(tell: Tell, start: float, width: float) -> Tell:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from hushuffle import _checks
-from hushuffle.attacks.linkage.reports import TraceReports
+from hushuffle.attacks.linkage.reports import Scene, TraceReports
 from hushuffle.model.traces import Traces
 
 FLOOR: Final = 1e-8
@@ -349,3 +349,38 @@ def _forward(chain: _Chain, seen: _Seen) -> Floats:
         result[: at.size] += np.log(scale)
         inside, outside = inside / scale, outside / scale
     return result
+
+
+def scores_against(
+    people: Traces,
+    divided: Callable[[Traces], Scene],
+    reports: TraceReports,
+    positions: npt.NDArray[np.int64],
+    *,
+    how: Literal["bayes", "plain", "cosine"] | Floats,
+    tell: Callable[[float], None] = lambda _share: None,
+) -> Floats:
+    """Return the scores of reports against the people at these positions, for `ranks_among`; `divided` is a `scene`.
+
+    "bayes" uses the likelihood of the reports, "plain" takes them as true events, "cosine" or `place_weights` of all
+    people compare visits. `tell` receives the fraction of all people.
+
+    Raises:
+        InvalidInputError: the reasons are those of `train`, `report_scores` and `visit_scores`.
+
+    >>> from hushuffle import RandomizedResponse
+    >>> from hushuffle.attacks.linkage import randomize, scene
+    >>> walks = Traces.of([[0, 0, 0, 0], [1, 1, 1, 1]], k=2)
+    >>> sent = randomize(scene(walks).reported, randomizer=RandomizedResponse(k=2, epsilon=float("inf")))
+    >>> scores_against(walks, scene, sent, np.array([0]), how="plain").round(2).tolist()
+    [[0.0], [-18.42]]
+    """
+    profiles = train(divided(people.select(positions)).training)
+    if not isinstance(how, str) or how == "cosine":
+        return visit_scores(profiles, reports.as_traces(), how=how)
+    law = reports.randomizer.law().symmetric
+    if law is not None and (how == "plain" or law.lie == 0):
+        return trace_scores(profiles, reports.as_traces())
+    start, width = positions[0] / people.n, positions.size / people.n
+    tell(start)
+    return report_scores(profiles, reports, noise_known=how == "bayes", tell=lambda share: tell(start + share * width))

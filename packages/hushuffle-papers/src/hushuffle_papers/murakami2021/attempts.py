@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hushuffle.attacks import linkage
 from hushuffle.attacks.detection import Detection, matrix_equal_error_rate
+from hushuffle.attacks.results import Ranked
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, Symmetric
 from hushuffle.mechanisms.shufflers import UniformShuffle
@@ -40,12 +41,11 @@ BUCKETS_PER_VALUE: Final = 10
 
 MECHANISMS: Final = ("randomized response", "local hashing")
 
-_ALARM: Final = 1e-6
 _RESOLUTION: Final = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Attempt:
+class Attempt(Ranked):
     """One mechanism at one epsilon: the guarantees for one report, and the results of the paper's attack.
 
     In bits: `general` (Proposition 4.1), `published` (Theorem 4.2 or 4.4), `exact` (alpha*), `here` (I(U;Y) for these
@@ -62,19 +62,7 @@ class Attempt:
     here: float
     divergence: float
     interval: Bound
-    places: npt.NDArray[np.int64]
-    least: Bound
     least_here: float
-
-    @property
-    def wrong(self) -> float:
-        """Share of people for whom another person's score is the best."""
-        return float(np.mean(self.places > 1))
-
-    @property
-    def error(self) -> Bound:
-        """Clopper-Pearson interval for `wrong`."""
-        return linkage.miss_rate(self.places)
 
     def fano(self, bits: float) -> float:
         """Return the lower bound on the error by Fano's inequality, given mutual information of `bits` bits."""
@@ -86,9 +74,9 @@ class Attempt:
         return self.interval.lower > self.divergence / 2
 
     @property
-    def impossible(self) -> bool:
-        """Whether the attack's error is below the certified error by more than chance allows (false alarm 1e-6)."""
-        return linkage.miss_rate(self.places, confidence=1 - _ALARM).upper < max(self.least.lower, self.least_here)
+    def floor(self) -> float:
+        """The certified error for these people."""
+        return max(self.least.lower, self.least_here)
 
 
 def attempts(

@@ -40,20 +40,11 @@ class Try:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Outcome:
-    """The result of one attack: ranks of the right user over all repetitions.
+class Ranked:
+    """The ranks of the right user in one attack, and `least`, a certified lower bound on the error of any attack."""
 
-    `entropy` is the PSE of the last scores in bits, `least` a certified lower bound on the error of any attack, and
-    `published` the paper's bound. `again` is the share of reported events that the attacker already knew.
-    """
-
-    tried: Try
     places: npt.NDArray[np.int64]
-    entropy: Bound | None
-    detection: Detection
     least: Bound
-    published: Bound
-    again: float
 
     @property
     def wrong(self) -> float:
@@ -66,9 +57,29 @@ class Outcome:
         return linkage.miss_rate(self.places)
 
     @property
+    def floor(self) -> float:
+        """The certified error."""
+        return self.least.lower
+
+    @property
     def impossible(self) -> bool:
-        """Whether the error was significantly below the certified bound (false alarm probability 1e-6)."""
-        return linkage.miss_rate(self.places, confidence=1 - _ALARM).upper < self.least.lower
+        """Whether the error was significantly below the certified one (false alarm probability 1e-6)."""
+        return linkage.miss_rate(self.places, confidence=1 - _ALARM).upper < self.floor
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome(Ranked):
+    """The result of one attack over all repetitions.
+
+    `entropy` is the PSE of the last scores in bits, and `published` the paper's bound. `again` is the share of reported
+    events that the attacker already knew.
+    """
+
+    tried: Try
+    entropy: Bound | None
+    detection: Detection
+    published: Bound
+    again: float
 
 
 def headline(found: Sequence[Outcome]) -> list[Outcome]:

@@ -4,6 +4,7 @@ import math
 import random
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Channel
 from hushuffle.questions import qif
 from hushuffle.questions.qif import leakage
+from oracles.pie_information import sibson
 from oracles.qif_toolkit import mutual_information, random_rows
 
 P = Fraction(3, 4)
@@ -34,11 +36,28 @@ def test_leakages_of_random_channels(seed: int) -> None:
     assert 1 <= factor.upper == float(after / before) <= qif.bayes_capacity(channel).upper * (1 + 1e-15)
     bits = qif.shannon_leakage(channel, prior)
     assert bits.upper == pytest.approx(float(mutual_information(rows, prior)), rel=1e-13, abs=1e-300)
+    joint = [[float(p * cell) for cell in row] for p, row in zip(prior, rows, strict=True)]
+    orders = [qif.shannon_leakage(channel, prior, order=order) for order in (1.5, 3.0, 40.0, math.inf)]
+    for order, bound in zip((1.5, 3.0, 40.0, math.inf), orders, strict=True):
+        assert sibson(joint, order) == pytest.approx(bound.upper, abs=1e-12)
+        assert bound.width < 1e-12
+    assert all(one.lower <= other.upper for one, other in pairwise([bits, *orders]))
+    assert orders[-1].lower <= math.log2(qif.bayes_capacity(channel).upper) + 1e-15
     limit = qif.shannon_capacity(channel)
     assert bits.upper <= limit.upper
     assert limit.upper <= math.log2(qif.bayes_capacity(channel).upper) + 1e-9  # Shannon's is at most the Bayes capacity
     rough = Channel(matrix=np.array(rows, dtype=np.float64))
     assert qif.shannon_leakage(rough, prior).upper == pytest.approx(bits.upper, abs=1e-14)
+
+
+def test_information_of_an_order_through_a_shuffle_is_at_most_that_of_the_reports() -> None:
+    prior, whole = qif.iid_prior(3, [Fraction(1, 4), Fraction(3, 4)]), qif.noise(3, 2, P)
+    shuffled = qif.noise_then_shuffle(3, 2, P)
+    for order in (1.5, 4.0, math.inf):
+        after, before = (qif.shannon_leakage(each, prior, order=order) for each in (shuffled, whole))
+        assert 0 < after.upper < before.lower
+    with pytest.raises(InvalidInputError, match="`order` must be at least 1"):
+        qif.shannon_leakage(shuffled, prior, order=0.9)
 
 
 @pytest.mark.parametrize("k", [2, 3, 8])

@@ -67,6 +67,7 @@ BRAUN = Citation(
     text="C. Braun, K. Chatzikokolakis, C. Palamidessi, Quantitative notions of leakage for one-try attacks, "
     "MFPS (2009)",
 )
+VERDU = Citation(key="verdu2015", text="S. Verdu, alpha-mutual information, Information Theory and Applications (2015)")
 BLAHUT = Citation(
     key="blahut1972",
     text="R. E. Blahut, Computation of channel capacity and rate-distortion functions, IEEE Transactions on "

@@ -13,12 +13,11 @@ from hushuffle import _checks
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation
-from hushuffle.model.citation import BRAUN, PIE, SHANNON
+from hushuffle.model.citation import BRAUN, PIE, SHANNON, VERDU
 from hushuffle.model.prior import Prior
 from hushuffle.numerics.exact import WIDE, down, log2, to_decimal, up
 
 _ORDERS: Final = (1.5, 2.0, 3.0, 5.0)
-VERDU = Citation(key="verdu2015", text="S. Verdu, alpha-mutual information, Information Theory and Applications (2015)")
 
 
 def alpha(protocol: Protocol, *, order: float = 1.0) -> Bound:

@@ -212,8 +212,7 @@ class ReachStudy(Collected):
         )
 
     def _with(self, **sections: Any) -> ReachStudy:
-        specification = self.specification.model_copy(update=sections)
-        return ReachStudy(specification, sections.get("population", self.audience), self.folder)
+        return ReachStudy(self.specification.model_copy(update=sections), self.folder)
 
     def _point(self, study: ReachStudy, **settings: float) -> Point:
         """Return the figures of a proposed study."""

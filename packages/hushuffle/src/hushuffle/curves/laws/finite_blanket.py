@@ -296,8 +296,9 @@ class FiniteDivergence(ReportCurve):
         return replace(sliced, places=tuple(dict.fromkeys([*likely[:1], *self.pool.ahead])))
 
     def only(self, few: PrivacyCurve) -> PrivacyCurve:
-        alike = isinstance(few, FiniteDivergence) and few.places
-        return replace(self, places=few.places, trials=few.trials, sliced=few.sliced) if alike else self
+        if not isinstance(few, FiniteDivergence) or not few.places:
+            return self
+        return replace(self, places=few.places, trials=few.trials, sliced=few.sliced)
 
     def _likeliest(self, estimated: tuple[list[Trial], list[Trial]]) -> tuple[Place, ...]:
         """Return all pairs of values of the target; pairs that are likely to be worst come first."""

@@ -251,8 +251,7 @@ class Kary(ReportCurve):
         return self.general.within(delta, tolerance, guess)
 
     def likely(self, epsilon: float) -> float:
-        usable = self.general is not None and not self.general.sliced
-        return self.general.likely(epsilon) if usable else self.upper(epsilon)
+        return self.upper(epsilon) if self.general is None or self.general.sliced else self.general.likely(epsilon)
 
     def delta(self, epsilon: float) -> Bound:
         """Return the bracket of `PrivacyCurve.delta`, with tables for a delta of this size."""

@@ -140,8 +140,8 @@ class DummyMixture(PrivacyCurve):
             place = 0.0 if most <= delta else high
             if least <= delta < most:
                 place = about(aid.likely, delta, high=high, guess=self.guess(), relative=NEAR, least=0.0)
-            heights = aid.profile(place)
-            numbers |= set(self.law.falling_mean(lambda number, at=heights: (at[number],) * 2, share=share)[2])
+            heights = {number: (height, height) for number, height in aid.profile(place).items()}
+            numbers |= set(self.law.falling_mean(heights.__getitem__, share=share)[2])
         return replace(new, numbers=tuple(sorted(numbers)))
 
     def place(self, delta: float, guess: float) -> float:

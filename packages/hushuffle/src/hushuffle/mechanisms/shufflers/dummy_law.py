@@ -267,7 +267,7 @@ class DummyLaw:
         """
         parts = np.array([int(level * SCALE) for level in levels], dtype=np.uint64)
         places = np.searchsorted(self.below, parts, side="right") - 1
-        return self.numbers[places].tolist()
+        return [int(number) for number in self.numbers[places]]
 
     def __contains__(self, number: object) -> bool:
         return bool(np.isin(number, self.numbers))  # type: ignore[arg-type]

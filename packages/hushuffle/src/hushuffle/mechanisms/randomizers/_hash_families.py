@@ -32,6 +32,8 @@ class HashFamily(ABC):
 
     k: int
     g: int
+    prime: int | None = None
+    """If not None, every function permutes the values below this prime, the buckets being the results mod g."""
 
     @property
     @abstractmethod

@@ -221,10 +221,11 @@ class LocalHashing(Mechanism):
 
     def supported(self, reports: Integers) -> Integers:
         """Return the number of values that each report supports: of all P values of an affine hash, less those >= k."""
-        if not isinstance(self.hashes, AffineHashes):
+        prime = self.hashes.prime
+        if prime is None:
             return super().supported(reports)
-        every = ((self.hashes.prime - 1 - reports[:, -1]) // self.g + 1) * self.hashes.drawn(reports[:, :-1])
-        beyond: Integers = self.supports(reports, np.arange(self.k, self.hashes.prime)).sum(axis=0)
+        every = ((prime - 1 - reports[:, -1]) // self.g + 1) * self.hashes.drawn(reports[:, :-1])
+        beyond: Integers = self.supports(reports, np.arange(self.k, prime)).sum(axis=0)
         return every - beyond
 
     def describe(self) -> str:

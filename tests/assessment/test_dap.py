@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,20 @@ def test_a_limit_on_ones_is_a_count_vector_and_says_what_refusals_cost() -> None
     chance = refused(sums_protocol("Prio3SumVec", 5).randomizer, most_ones=3).upper
     assert (limited["vdaf_type"], limited["vdaf"]["max_weight"]) == (5, 3)
     assert f"with probability {chance:.4g}" in limited["assumes"][-1]
+
+
+def test_noise_of_aggregators_is_a_setting_of_janus() -> None:
+    device, asked = sums_protocol("Prio3SumVec", 5).randomizer, {"reports_per_person": 1, "rounds": 1}
+    for scale, budget in ((20.0, [[1], [4]]), (0.1, None), (1e4, [[1], [2000]])):
+        noisy = hs.Protocol(randomizer=device, shuffler=hs.SecureAggregation(laplace=scale), n=9)
+        settings = task(noisy, batch=9, asked=asked)
+        above, below = settings["dp_strategy"]["budget"]["epsilon"]
+        number, by = (sum(digit << 32 * place for place, digit in enumerate(digits)) for digits in (above, below))
+        assert max(above + below) < 2**32
+        assert Fraction(5) / Fraction(number, by) == Fraction(scale)  # sensitivity by epsilon, as Janus computes it
+        assert budget in (None, [above, below])
+        assert f"noise of scale {scale:g} to each sum" in " ".join(settings["assumes"])
+    assert "dp_strategy" not in task(sums_protocol("Prio3SumVec", 5), batch=9, asked=asked)
 
 
 def test_the_page_names_all_keys_of_a_task() -> None:

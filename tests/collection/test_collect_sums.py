@@ -17,6 +17,7 @@ from hushuffle.collection.collect import Collected, collect
 from hushuffle.collection.estimate import tally_columns, tally_reports
 from hushuffle.collection.request import Keys
 from hushuffle.errors import DataError, SpecificationError
+from hushuffle.estimation import heavy_hitters
 from hushuffle.model import Bound
 from hushuffle.specification import Specification, parse
 from key_memory import new_key, no_figure
@@ -161,6 +162,12 @@ def test_sums_whose_coins_are_missing_are_refused(folder: Path) -> None:
         (RANDOMIZERS[2], ", coins = 5", 'shuffler.coins: must be 0 with reports of kind "randomized-response", got 5.'),
         (RANDOMIZERS[0], ", servers = 2, honest = 3", "shuffler.honest: must be an integer from 0 to 2, got 3."),
         (RANDOMIZERS[0], ", honest = 3", "shuffler.honest: must be an integer from 0 to 2, got 3."),
+        (
+            RANDOMIZERS[2],
+            ", laplace = 2.5",
+            'shuffler.laplace: must be 0 with reports of kind "randomized-response", got 2.5.',
+        ),
+        (RANDOMIZERS[0], ", laplace = 0.05", "shuffler.laplace: must be 0, or from 0.1 to 10,000, got 0.05."),
         (RANDOMIZERS[0], ", coins = -1", "shuffler.coins: must be greater than or equal to 0, got -1."),
     ],
 )
@@ -168,3 +175,36 @@ def test_coins_that_make_no_sense_are_problems_of_the_file(randomizer: str, more
     with pytest.raises(SpecificationError) as caught:
         survey(randomizer, "{ n = 900, k = 9 }", more)
     assert problem in str(caught.value)
+
+
+LAPLACE = ", laplace = 900"
+
+
+def test_laplace_noise_of_servers_is_in_the_sums_and_in_the_errors(folder: Path) -> None:
+    keys = Keys(file=folder / "my.key", ids="id")
+    for out in ("out", "again"):
+        run(folder, RANDOMIZERS[1], out=out, keys=keys, coins=LAPLACE)
+    one, two = (json.loads((folder / out / "sums.json").read_text())["counts"] for out in ("out", "again"))
+    assert one == two
+    whole = tally_reports([folder / "out"])
+    assert whole.protocol.shuffler.sum_noise is not None
+    found = whole.estimate()
+    assert float(np.abs((found.frequencies - [1 / 2, 1 / 3, 1 / 6]) / found.standard_errors).max()) < 11
+    law = whole.protocol.shuffler.sum_noise
+    assert found.variance_intercept > law.variance / whole.manifest.people**2
+    threshold = heavy_hitters(found, protocol=whole.protocol, level=0.05).threshold
+    assert threshold * whole.manifest.people > 2 * law.variance**0.5
+    with pytest.raises(DataError, match="Each release has its own dummies or noise"):
+        tally_reports([folder / "out", folder / "again"])
+
+
+def test_only_sums_with_laplace_noise_may_be_negative(folder: Path) -> None:
+    for out, coins, refused in (("noisy", LAPLACE, False), ("quiet", "", True)):
+        run(folder, RANDOMIZERS[1], out=out, coins=coins)
+        file = folder / out / "sums.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "counts": [-5, 10**6, 3]}))
+        if refused:
+            with pytest.raises(DataError, match="a support count is below 0, or exceeds the number of reports"):
+                tally_reports([file])
+        else:
+            assert tally_reports([file]).counts.counts.tolist() == [-5, 10**6, 3]

@@ -114,6 +114,11 @@ def test_janus_gets_a_stanza_without_secrets() -> None:
     assert "!LeaderSelected\n    batch_time_window_size: null\n" in dap.janus(
         task(batch_mode="leader-selected"), task_id=bytes(32), role="Leader"
     )
+    noisy = dap.janus(task(), task_id=bytes(32), role="Leader", laplace=20.0)
+    strategy = '{"dp_strategy": "PureDpDiscreteLaplace", "budget": {"epsilon": [[2], [5]]}}'
+    assert set(noisy.splitlines()) - set(dap.janus(task(), task_id=bytes(32), role="Leader").splitlines()) == {
+        f"    dp_strategy: {strategy}"
+    }
     for task_id, role in ((b"", "Leader"), (bytes(32), "Collector")):
         with pytest.raises(InvalidInputError):
             dap.janus(task(), task_id=task_id, role=role)
@@ -161,6 +166,12 @@ def test_the_reference_implementation_adds_our_reports_up(device: Any) -> None:
         check=True,
     )
     assert json.loads(done.stdout) == survey.randomizer.counts(np.asarray(reports)).counts.tolist()
+
+
+def test_noise_of_servers_has_no_certificate_but_holds_with_it() -> None:
+    noisy = replace(protocol(BITS), shuffler=hs.SecureAggregation(laplace=20.0))
+    with pytest.raises(UnsupportedProtocolError, match="The certificate without it"):
+        dap.configuration(noisy, delta=1e-6, task_info=b"x", leader="a", helper="b", time_precision=1)
 
 
 def test_reports_and_noise_of_servers_have_no_task() -> None:

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve
-from hushuffle.model import Witness
+from hushuffle.curves.base import PrivacyCurve, UpperCurve
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, LOG_TAIL, Floats, margin
 
@@ -50,7 +49,7 @@ _LOST: Final = 8 * math.exp(LOG_TAIL)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NoisyColumn(PrivacyCurve):
+class NoisyColumn(UpperCurve):
     """Privacy curve of a column with `noise` added to its sum; `quiet` is the curve without noise.
 
     >>> from hushuffle.curves.laws.secure_sums import Column
@@ -59,7 +58,7 @@ class NoisyColumn(PrivacyCurve):
     >>> quiet = Column(**column)
     >>> column = NoisyColumn(**column, noise=LaplaceNoise(ratio=0.9), quiet=quiet)
     >>> round(column.pure, 4), round(quiet.upper(0.03), 5), round(column.upper(0.03), 5)
-    (0.0526, 0.00261, 0.00149)
+    (0.0526, 0.0044, 0.00168)
     """
 
     truth: Fraction
@@ -84,28 +83,19 @@ class NoisyColumn(PrivacyCurve):
         blocks = min(_WORK / width**2, _CELLS / (width + 2 * self.noise.reach(LOG_TAIL)))
         block = -(-n // int(min(max(blocks, _BLOCKS[0]), _BLOCKS[1])))
         starts = ((ones, max(n - ones - block, 0)) for ones in range(0, n, block))
-        return min(self._ends(starts, epsilon)[1], self.quiet.upper(epsilon))
+        return min(self._divergence(starts, epsilon), self.quiet.upper(epsilon))
 
-    def lower(self, epsilon: float) -> tuple[float, Witness]:
-        others = self.n - 1
-        ends = ((self._ends([(ones, others - ones)], epsilon)[0], ones) for ones in (0, others // 2, others))
-        value, ones = max(ends)
-        return value, Witness(family="one column", others=(others - ones, ones), target=(1, 0))
-
-    def _ends(self, others: Iterable[tuple[int, int]], epsilon: float) -> tuple[float, float]:
-        """Bounds on the largest divergence, if `others` people (with the column's value, without) are in the column."""
-        low, high, b = 0.0, 0.0, math.expm1(epsilon)
-        gap, lie = float(self.truth - self.lie), float(self.lie)
-        a, hair = gap - b * lie, 4 * EPS * (gap + b * lie)
+    def _divergence(self, others: Iterable[tuple[int, int]], epsilon: float) -> float:
+        """Upper bound on the divergence if `others` have the column's value, and do not have it."""
+        high, gap, b_lie = 0.0, float(self.truth - self.lie), math.expm1(epsilon) * float(self.lie)
+        a, b = gap - b_lie + 4 * EPS * (gap + b_lie), math.expm1(epsilon)
         for ones, zeros in others:
             if (ones, zeros) not in self.tables:
                 self.tables[ones, zeros] = self._table(ones, zeros)
             at, above = self.tables[ones, zeros]
-            doubt = _HAIR + 4 * (margin(ones) + margin(zeros) + margin(self.coins)) + self.noise.doubt(2 * at.size)
-            gains, wrong = a * at - b * above, doubt * (a * at + b * above) + hair * at
-            low = max(low, float((gains - wrong).max()) - b * _LOST)
-            high = max(high, float((gains + wrong).max()) + a * _LOST)
-        return low, high
+            doubt = 4 * (margin(ones) + margin(zeros) + margin(self.coins)) + self.noise.doubt(2 * at.size) + _HAIR
+            high = max(high, float((a * (1 + doubt) * at - b * (1 - doubt) * above).max()) + a * _LOST)
+        return high
 
     def _table(self, ones: int, zeros: int) -> tuple[Floats, Floats]:
         """Probabilities of X at the sums from its mode on, in a window, and of larger sums; shape (sums,) each."""

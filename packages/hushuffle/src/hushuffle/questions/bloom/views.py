@@ -35,7 +35,8 @@ def views_epsilon(design: ColumnViews, *, delta: float, touched: int | None = No
 
     If one column changes, each view's count of its old cell falls by 1, and that of its new cell rises by 1. The upper
     bound composes the worst change of every view. The lower bound is attained by a column that changes from no entry to
-    the largest entries of all publishers, which changes all views at once. For several columns, the upper bound follows
+    the largest entries of all publishers, which changes all views at once; with "pairs", by the worst set of publishers
+    instead of all. For several columns, the upper bound follows
     from group privacy, and the lower bound is that of one column.
 
     Args:
@@ -139,6 +140,7 @@ class _Hardest(WorstCurve):
     """The largest of several curves, of which the first is the largest at most epsilons."""
 
     curves: tuple[ComposedCurve, ...]
+    proof = f"the largest over all changes of a column: {ComposedCurve.proof}"
 
     def epsilon(self, delta: float) -> Bound:
         """The lower bound is that of the first."""

@@ -11,7 +11,7 @@ from cyclopts import App, Group, Parameter
 
 from hushuffle.cli.console import COMMON, Exit, Flag, deliver, judged, misused, progress, refuse_file
 from hushuffle.errors import DataError
-from hushuffle.files.interrupts import heard
+from hushuffle.files.causes import heard
 
 if TYPE_CHECKING:
     from hushuffle.model import Report

@@ -55,6 +55,8 @@ class _Axes:
     dummies: Axis
     movable: bool
     """Whether the number of dummies can be varied."""
+    count: bool
+    """Whether a dummy protects at least as much as an additional person."""
 
     @property
     def all(self) -> tuple[Axis, ...]:
@@ -93,7 +95,10 @@ def explore(
         hint, file = "Explore a file of one column. Run assess for several columns together.", str(specification)
         specification = load_collection(file).single("explore", hint, file=file)
     tell = progress or silent
-    _refuse(specification)
+    specification.population.explored()
+    if specification.shuffler.reveals is Reveals.NOISY_ORDER:
+        hint = "The order of release is defined only for the people of the file. Run assess for its charts."
+        unfit("shuffler.kind", "must be a shuffler without an order for explore", '"mallows"', hint)
     exposure = Exposure.of(specification)
     exposure.composed  # noqa: B018 - raises SpecificationError if values change
     tell("counting people", 0.0)
@@ -119,7 +124,7 @@ def explore(
         axes=axes.all,
         adversaries=rows,
         devices=devices,
-        dummies_count=exposure.alone and not sends_more(own) and averages_to_dummies(own.randomizer.law()),
+        dummies_count=axes.count,
         toml=parts(deployments, people, axes.k.stops, axes.dummies.stops),
         unanswered=unanswered,
         reports=exposure.reports,
@@ -131,22 +136,15 @@ def explore(
     return explorer
 
 
-def _refuse(specification: Specification) -> None:
-    specification.population.explored()
-    if specification.shuffler.reveals is Reveals.NOISY_ORDER:
-        hint = "The order of release is defined only for the people of the file. Run assess for its charts."
-        unfit("shuffler.kind", "must be a shuffler without an order for explore", '"mallows"', hint)
-
-
 def _axes(specification: Specification, people: People, own: Protocol) -> _Axes:
     steps = (step for step in range(-_PER_DECADE, _PER_DECADE + 1) if step)
     sizes = (_rounded(own.n * 10 ** (step / _PER_DECADE)) for step in steps)
     delta = specification.targets.delta
-    exposure, movable = Exposure.of(specification), False
+    exposure = Exposure.of(specification)
     if sends_more(own):
-        dummies = _messages(own)
+        dummies, movable, count = _messages(own), False, False
     else:
-        dummies = _dummies(own, exposure)
+        dummies, count = _dummies(own, exposure), exposure.alone and averages_to_dummies(own.randomizer.law())
         movable = len(dummies.stops) > 1
     given = exposure.reports
     return _Axes(
@@ -156,6 +154,7 @@ def _axes(specification: Specification, people: People, own: Protocol) -> _Axes:
         delta=_axis("delta", "Delta", (delta * times for times in _DELTAS if delta * times < 0.5), delta),
         dummies=dummies,
         movable=movable,
+        count=count,
     )
 
 

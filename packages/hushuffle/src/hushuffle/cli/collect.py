@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 from hushuffle.cli import sums
 from hushuffle.cli.console import Exit, Flag, UsageError, master_of, misused, print_lines, progress, visible, warn
 from hushuffle.errors import InvalidInputError
-from hushuffle.files.interrupts import heard
+from hushuffle.files.causes import heard
 
 if TYPE_CHECKING:
     from hushuffle.collection.batches import BatchRun
@@ -84,7 +84,8 @@ def collect(
         master: address of the Spark cluster (default: this machine).
     """
     cluster = master_of(engine, master)
-    _check_options(batches=batches, files=late or interrupted)
+    if not batches and (late or interrupted):
+        misused("--late and --interrupted need --batches. Add it, or remove them.")
     from hushuffle.specification.mixed import load_deployment  # noqa: PLC0415 - only when needed
 
     parsed = load_deployment(specification)
@@ -95,9 +96,9 @@ def collect(
         return _other(parsed, out, {**options, "keys": keys}, reference=reference, batches=batches)
     collection = cast("Collection", parsed)
     if key_file is not None and ids is None:
-        from hushuffle.collection.kept import Fresh  # noqa: PLC0415 - only when needed
+        from hushuffle.collection.kept import FreshReports  # noqa: PLC0415 - only when needed
 
-        ids = Fresh.of(collection.whole).ids
+        ids = FreshReports.of(collection.whole).ids
     keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
     from hushuffle.collection.collect import run  # noqa: PLC0415 - a mistake in the file shows before
     from hushuffle.collection.request import Asked, Request  # noqa: PLC0415
@@ -215,11 +216,6 @@ _OTHERS: Final[dict[str, tuple[Callable[[Any, Path, Request], Exit], tuple[str, 
     ),
 }
 """By kind of deployment: what collects it, the options that it refuses (none given: all), and why."""
-
-
-def _check_options(*, batches: bool, files: str | None) -> None:
-    if not batches and files is not None:
-        misused("--late and --interrupted need --batches. Add it, or remove them.")
 
 
 def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: bool) -> Keys | None:

@@ -76,7 +76,10 @@ def estimate(
     """
     cluster = master_of(engine, master)
     _check_options(out, chart, confidence, counts_only=counts_only, json=json)
-    _check_choice(every=every, heavy_hitters=heavy_hitters, simplex=simplex, counts_only=counts_only)
+    if counts_only and (every or heavy_hitters or simplex):
+        misused("--counts-only makes no estimates: remove --all, --heavy-hitters and --simplex.")
+    if every and heavy_hitters:
+        misused("--all and --heavy-hitters exclude each other.")
     from hushuffle.collection.column_views import is_of_views  # noqa: PLC0415 - only when needed
     from hushuffle.collection.sums import is_of_sum  # noqa: PLC0415
 
@@ -167,13 +170,6 @@ def _check_options(out: Path | None, chart: Path | None, confidence: float, *, c
     for file in (out, chart):
         if file is not None:
             refuse_file(file)
-
-
-def _check_choice(*, every: bool, heavy_hitters: bool, simplex: bool, counts_only: bool) -> None:
-    if counts_only and (every or heavy_hitters or simplex):
-        misused("--counts-only makes no estimates: remove --all, --heavy-hitters and --simplex.")
-    if every and heavy_hitters:
-        misused("--all and --heavy-hitters exclude each other.")
 
 
 def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:

@@ -1,6 +1,5 @@
 """Collect files that keep arriving, in batches: each file belongs to one batch, and each batch has enough people.
 
-
 A batch is claimed in the state file before it is released; renaming one folder releases it. If a run is killed between
 these two steps, it is unknown whether an observer saw the batch. A second run would randomize the same records with
 other randomness. So the next run stops, unless it has the key, the round and the ids of the claimed batch. Then it
@@ -20,7 +19,7 @@ from hushuffle._checks import fail
 from hushuffle.collection.batch_state import Arrival, BatchState, alone, arrival
 from hushuffle.collection.budget import refuse_used_up
 from hushuffle.collection.collect import Collected, Prepared, prepare
-from hushuffle.collection.kept import Fresh
+from hushuffle.collection.kept import FreshReports
 from hushuffle.collection.release import batches_of
 from hushuffle.collection.request import Asked, Request, TooFewPeople
 from hushuffle.errors import DataError
@@ -84,7 +83,7 @@ def collect_batch(
     content. `interrupted` is not needed with the key, round and ids of the interrupted run, since the batch is then
     repeated as it was.
     """
-    Fresh.of(collection.whole).check_batches()
+    FreshReports.of(collection.whole).check_batches()
     if collection.shuffler.reveals is Reveals.NOISY_ORDER:
         fail("A Mallows shuffle has one public order of all people, so batches are impossible. Use another shuffler.")
     refuse_used_up(request.budget)

@@ -17,7 +17,7 @@ from hushuffle.collection.budget import Part, Spent, charged, refuse_used_up
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import MEMORY
 from hushuffle.collection.engines.spark_session import started
-from hushuffle.collection.kept import Fresh, KeyRounds, kept_rounds
+from hushuffle.collection.kept import FreshReports, KeyRounds, kept_rounds
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.release import Release, batches_of, release
 from hushuffle.collection.released import ColumnsManifest, Manifest
@@ -108,7 +108,7 @@ def collect(
 
 def run(collection: Collection, *, out: Path, request: Request) -> Collected:
     """Read several columns one after the other, each into its own folder, with randomness from a derived key."""
-    Fresh.of(collection.whole).check(None if request.keys is None else request.keys.ids, request.budget)
+    FreshReports.of(collection.whole).check(None if request.keys is None else request.keys.ids, request.budget)
     refuse_used_up(request.budget)
     with workplace(out) as place:
         prepared = prepare(collection, request, place)

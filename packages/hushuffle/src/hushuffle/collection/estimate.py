@@ -16,7 +16,7 @@ from hushuffle._checks import fail
 from hushuffle.answers.base import Answer, Estimated, Fakes
 from hushuffle.collection.engines.spark import count_reports
 from hushuffle.collection.engines.spark_session import plainly, started
-from hushuffle.collection.kept import Fresh
+from hushuffle.collection.kept import FreshReports
 from hushuffle.collection.released import Manifest, columns_in, read_counts, read_manifest, read_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, part_of
 from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
@@ -59,7 +59,7 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         if self.groups is not None or other.groups is not None:
             fail("Releases of groups with different randomizers do not add up. Estimate each release separately.")
-        Fresh.of(self.specification).check_added()
+        FreshReports.of(self.specification).check_added()
         if _alike(self.specification) != _alike(other.specification):
             fail("Reports have different randomizers or categories, so they do not add up. Estimate each separately.")
         law = self.protocol.shuffler

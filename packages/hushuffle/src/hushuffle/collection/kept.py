@@ -30,7 +30,7 @@ _KEPT: Final = (
 )
 
 
-class Fresh:
+class FreshReports:
     """Reports with fresh randomness in every round."""
 
     ids: str | None = None
@@ -40,8 +40,8 @@ class Fresh:
     """What the guarantee assumes if no column identifies people."""
 
     @staticmethod
-    def of(specification: Specification) -> Fresh:
-        return Memoized(specification) if specification.memoised else Fresh()
+    def of(specification: Specification) -> FreshReports:
+        return MemoizedReports(specification) if specification.memoised else FreshReports()
 
     def check(self, ids: str | None, budget: Path | None) -> None:
         """Raise an error if the column of ids (None: no key) or a budget do not fit the reports."""
@@ -68,10 +68,10 @@ class Fresh:
         return {}
 
 
-FRESH: Final = Fresh()
+FRESH: Final = FreshReports()
 
 
-class Memoized(Fresh):
+class MemoizedReports(FreshReports):
     """Reports that repeat in every round."""
 
     assumed: ClassVar[dict[str, Any]] = {}

@@ -81,12 +81,12 @@ class Tags:
     """Identifies a key of memoized reports; None: fresh reports."""
 
     def __init__(self, *, key: bytes, round_number: int, mechanism: str) -> None:
-        what, of = hashlib.sha256(mechanism.encode()).hexdigest(), self._of(round_number)
+        what, of = hashlib.sha256(mechanism.encode()).hexdigest(), self.of_round(round_number)
         self._record = _encryptor(derived(key, f"ledger 1 records, {of}"))
         self._value = _encryptor(derived(key, f"ledger 1 values, {of}, {what}"))
         self.scope = derived(key, f"ledger 2 scope, round {round_number}")[:16].hex()
 
-    def _of(self, round_number: int) -> str:
+    def of_round(self, round_number: int) -> str:
         return f"round {round_number}"
 
     def of(self, records: Words, values: npt.NDArray[np.int64]) -> Words:
@@ -106,7 +106,7 @@ class MemoizedTags(Tags):
         super().__init__(key=key, round_number=round_number, mechanism=mechanism)
         self.deployment = derived(key, "ledger 2 deployment")[:16].hex()
 
-    def _of(self, round_number: int) -> str:  # noqa: ARG002 - as that of fresh reports
+    def of_round(self, round_number: int) -> str:  # noqa: ARG002 - as that of fresh reports
         return "every round"
 
 

@@ -347,9 +347,17 @@ def _sized(blocks: Iterator[Packed], sizes: list[int]) -> Iterator[Packed]:
         yield block
 
 
-def told(blocks: Iterator[Packed], total: int, request: Request) -> Iterator[Packed]:
+def told(
+    blocks: Iterator[Packed],
+    total: int,
+    request: Request,
+    *,
+    step: str = "shuffling and writing",
+    since: float = _READING,
+) -> Iterator[Packed]:
+    """Yield the blocks, and report the progress of the `step` that begins at the share `since` of the time."""
     written = 0
     for block in blocks:
         yield block
         written += block.size
-        request.tell("shuffling and writing", _READING + (1 - _READING) * written / total)
+        request.tell(step, since + (1 - since) * written / total)

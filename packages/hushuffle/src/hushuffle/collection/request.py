@@ -15,7 +15,7 @@ from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import MEMORY
-from hushuffle.collection.kept import FRESH, Fresh, KeyRounds
+from hushuffle.collection.kept import FRESH, FreshReports, KeyRounds
 from hushuffle.collection.ledger import LedgerBatch, begin
 from hushuffle.collection.record_tags import Entries
 from hushuffle.errors import DataError, NumericalError, UnsupportedProtocolError
@@ -119,7 +119,7 @@ class Asked:
     called: Mapping[str, str]
     person: str | None = None
     most: int = 1
-    reports: Fresh = FRESH
+    reports: FreshReports = FRESH
 
     def __post_init__(self) -> None:
         if self.ids == self.column:
@@ -127,10 +127,10 @@ class Asked:
 
     @classmethod
     def of(cls, specification: Specification, request: Request) -> Asked:
-        return cls.about(specification.population, request, reports=Fresh.of(specification))
+        return cls.about(specification.population, request, reports=FreshReports.of(specification))
 
     @classmethod
-    def about(cls, population: AnyPopulation, request: Request, *, reports: Fresh = FRESH) -> Asked:
+    def about(cls, population: AnyPopulation, request: Request, *, reports: FreshReports = FRESH) -> Asked:
         sources = request.sources
         columns = population.answered(request.column, given=bool(sources))
         return cls(

@@ -16,7 +16,7 @@ from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.spark import SparkCollection, dtype_of, quoted
 from hushuffle.collection.engines.spark_session import check_installed, plainly, started
 from hushuffle.collection.engines.spark_tasks import ID, NAMELESS, TWICE, VALUE, CsvReader, Reader
-from hushuffle.collection.kept import Fresh
+from hushuffle.collection.kept import FreshReports
 from hushuffle.collection.request import Asked, Gathered, Request
 from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.specification import Specification
@@ -43,7 +43,7 @@ _WRONG: Final = {
 
 
 def check(specification: Specification) -> None:
-    if Fresh.of(specification).person(specification.population.whose) is not None:
+    if FreshReports.of(specification).person(specification.population.whose) is not None:
         unsupported("Spark does not collect several records per person yet: pass `--engine local`.")
     if getattr(specification.population, "quarantine", None) is not None:
         unsupported('Spark sets no records aside (bad_rows = "quarantine"): pass `--engine local`.')

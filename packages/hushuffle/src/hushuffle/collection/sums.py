@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +14,7 @@ from hushuffle.collection.engines.local import ExternalShuffle
 from hushuffle.collection.engines.spark_session import check_installed
 from hushuffle.collection.kept import KeyRounds
 from hushuffle.collection.ledger import Candidate, opened
+from hushuffle.collection.release import told
 from hushuffle.collection.released import SCHEMA_VERSION, read_document, read_reports, write_reports
 from hushuffle.collection.request import MANIFEST, Asked, Request, refuse_few, rounds_of
 from hushuffle.collection.sum_engines import MIXED, SumKernel, opened_source
@@ -62,7 +62,10 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
     repeated for the same people with the same numbers. This machine, or the cluster that `request` names, simulates all
     clients and the shuffler. So this is a rehearsal, or a collection by an operator who is trusted with the numbers.
     """
-    _refuse_options(request)
+    if request.reference is not None:
+        fail("The messages of a sum are released without an order: remove --reference.")
+    if request.master is not None:
+        check_installed()
     specification.one_number("collect")
     selection = Asked.about(specification.asked, request)
     refuse_used_up(request.budget)
@@ -88,7 +91,8 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
         if shuffle.size != counted.people * protocol.messages:
             fail("The files have changed while they were read: nothing was released. Run the collection again.")
         text, times, delta = _released(specification, protocol), specification.times, specification.delta
-        write_reports(folder / MESSAGES, _told(shuffle, request), layout=layout)
+        blocks = told(shuffle.blocks(), shuffle.size, request, step="mixing and writing", since=MIXED)
+        write_reports(folder / MESSAGES, blocks, layout=layout)
         collected = CollectedSum(
             protocol=protocol,
             central=SharedSums(protocol=protocol).epsilon(protocol.delta),
@@ -125,21 +129,6 @@ def _admitted(collected: CollectedSum, request: Request, key: bytes | None, cand
 
 def layout_of(protocol: SplitAndMix) -> ReportLayout:
     return ReportLayout(names=("message",), limits=(protocol.modulus,))
-
-
-def _refuse_options(request: Request) -> None:
-    if request.reference is not None:
-        fail("The messages of a sum are released without an order: remove --reference.")
-    if request.master is not None:
-        check_installed()
-
-
-def _told(shuffle: ExternalShuffle, request: Request) -> Iterator[Any]:
-    written = 0
-    for block in shuffle.blocks():
-        yield block
-        written += block.size
-        request.tell("mixing and writing", MIXED + (1 - MIXED) * written / shuffle.size)
 
 
 def _released(specification: SumSpecification, protocol: SplitAndMix) -> str:

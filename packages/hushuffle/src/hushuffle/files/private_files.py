@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from hushuffle._checks import fail
-from hushuffle.files.causes import cause, failing
-from hushuffle.files.interrupts import stop_if_asked
+from hushuffle.files.causes import cause, failing, stop_if_asked
 
 
 def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:

@@ -127,10 +127,11 @@ class Exposure:
     @property
     def facts(self) -> dict[str, str]:
         """The number of rounds, and how the reports of several rounds are drawn."""
-        return {"rounds": f"{self.rounds:,}", "reports": "one round" if self.rounds == 1 else self._drawn}
+        return {"rounds": f"{self.rounds:,}", "reports": "one round" if self.rounds == 1 else self.each_round}
 
     @property
-    def _drawn(self) -> str:
+    def each_round(self) -> str:
+        """How the reports of a round differ from those of the last."""
         return "fresh in every round"
 
     @property
@@ -271,7 +272,7 @@ class Memoized(Exposure):
         return f"memoized reports, for people whose value {self.stays}" if self.rounds > 1 else ""
 
     @property
-    def _drawn(self) -> str:
+    def each_round(self) -> str:
         return f"memoized, value {self.stays}"
 
     @property

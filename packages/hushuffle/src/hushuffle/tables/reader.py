@@ -27,8 +27,7 @@ import polars as pl
 
 from hushuffle._checks import fail
 from hushuffle.errors import MissingDependencyError
-from hushuffle.files.causes import cause, failing
-from hushuffle.files.interrupts import stop_if_asked
+from hushuffle.files.causes import cause, failing, stop_if_asked
 from hushuffle.tables import csv_form
 from hushuffle.tables.categories import Marks, Rule, kind_of
 from hushuffle.tables.csv_form import CsvForm, Irregular, unreadable

@@ -81,12 +81,12 @@ class Kernel(Keyed):
         for start in range(0, values.size, _BLOCK):
             block = slice(start, start + _BLOCK)
             if self.key is not None and records is not None:
-                source = self._coins(self.key, records[block], values[block])
+                source = self.coins(self.key, records[block], values[block])
             codes = values[block] if self.grid is None else self.grid.rounded(values[block], rng=source)
             packed[block] = self.layout.pack(self.randomizer.randomize(codes, rng=source))
         return packed
 
-    def _coins(self, key: bytes, records: Words, values: Integers) -> Randomness:  # noqa: ARG002 - if memoized
+    def coins(self, key: bytes, records: Words, values: Integers) -> Randomness:  # noqa: ARG002 - if memoized
         return KeyedRandomness(key=key, records=records, round_number=self.round)
 
     def dummies(
@@ -105,7 +105,7 @@ class Kernel(Keyed):
 class MemoizedKernel(Kernel):
     """The randomness depends on the value and not on the round: each value of a record has one permanent report."""
 
-    def _coins(self, key: bytes, records: Words, values: Integers) -> Randomness:
+    def coins(self, key: bytes, records: Words, values: Integers) -> Randomness:
         return KeyedRandomness(key=key, records=records, round_number=0, values=values)
 
     def tags(self, mechanism: str) -> Tags:

@@ -54,7 +54,7 @@ def test_targets_that_are_not_met(
         choices.append(choices[0] if choices else calibrate(*arguments, **options))
         return choices[-1]
 
-    monkeypatch.setattr(module, "calibrate", once)
+    monkeypatch.setitem(module.CALIBRATED, "noise", once)
     text = write(tmp_path, "epsilon = 0.2, standard_error = 0.01")
     for number, (flags, code) in enumerate((([], Exit.DONE), (["--strict"], Exit.MISSED)), start=1):
         assert main(["calibrate", text, *flags]) == code
@@ -119,7 +119,7 @@ def test_the_verdict_on_rare_outcomes(tmp_path: Path, monkeypatch: pytest.Monkey
         seen.append(honest(specification, **rest))  # type: ignore[arg-type]
         return seen[-1]
 
-    monkeypatch.setattr(module, "calibrate", keep)
+    monkeypatch.setitem(module.CALIBRATED, "noise", keep)
     assert main(["calibrate", write(tmp_path, "epsilon = 0.2, standard_error = 0.01")]) == Exit.DONE
     (choice,) = seen
     assert _verdict(replace(choice, people=None)).endswith("or with any number up to 1,000,000,000.")

@@ -29,7 +29,8 @@ from hushuffle.report.formatting import attained
 from hushuffle.specification import Collection, Specification, build_adversaries
 from hushuffle.specification._base import unfit
 from hushuffle.specification.exposure import Exposure, factor
-from hushuffle.specification.warnings import ONE_RECORD, total_warnings
+from hushuffle.specification.population import ONE_RECORD
+from hushuffle.specification.warnings import total_warnings
 
 _ALL: Final = "Anyone who sees the releases of all columns"
 _OF_THE_RUN: Final = ("true-values-shown", "fixed-seed")

@@ -23,9 +23,8 @@ from hushuffle.questions import dp
 from hushuffle.randomness import secure
 from hushuffle.specification._base import unfit
 from hushuffle.specification.exposure import Exposure, chance, factor
-from hushuffle.specification.population import People
+from hushuffle.specification.population import ONE_NUMBER, People
 from hushuffle.specification.sums import SumSpecification
-from hushuffle.specification.warnings import ONE_NUMBER
 
 UNIFORM = "Messages are uniform except for their sum, so no report belongs to a value or to a person."
 

@@ -173,7 +173,7 @@ def _sum(specification: SumSpecification, out: Path, request: Request) -> Exit:
     lines = [*sums.described(released), *_of_key(released.rounds), *_of_budget(released.spent), ""]
     lines += [f"Wrote {file}" for file in released.files]
     print_lines(lines)
-    from hushuffle.specification.warnings import ONE_NUMBER  # noqa: PLC0415 - when needed
+    from hushuffle.specification.population import ONE_NUMBER  # noqa: PLC0415 - when needed
 
     _warn_of_rows([Asked.about(specification.asked, request)], request, ONE_NUMBER)
     return Exit.DONE
@@ -192,7 +192,7 @@ def _groups(specification: MixedSpecification, out: Path, request: Request) -> E
     print_lines([*lines, "", *(f"Wrote {file}" for file in released.files)])
     from hushuffle.specification import warnings as about  # noqa: PLC0415 - only when needed
 
-    _warn_of_rows([Asked.about(specification.shared.population, request)], request, about.ONE_RECORD)
+    _warn_of_rows([Asked.about(specification.shared.population, request)], request, specification.remedy)
     warn({"": about.weighted_warnings(released.protocol)})
     return Exit.DONE
 

@@ -18,7 +18,7 @@ from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.mechanisms.mixed_protocol import MOST_GROUPS, MixedProtocol
 from hushuffle.specification._base import File, Name, Section, table_in, tables_in, unfit
 from hushuffle.specification.kinds import AnyRandomizer, AnyShuffler
-from hushuffle.specification.population import NO_COLUMN, AnyPopulation
+from hushuffle.specification.population import NO_COLUMN, ONE_RECORD, AnyPopulation
 from hushuffle.specification.reading import Collection, parse_collection, parsed, read_text, tables_of
 from hushuffle.specification.rules import broken_rules, with_files
 from hushuffle.specification.specification import Specification, StatementSection, Targets
@@ -43,6 +43,7 @@ class MixedSpecification(File):
     """Groups of people with different randomizers, who answer one question, behind one shuffler."""
 
     kind_of_deployment: ClassVar[str] = "groups"
+    remedy: ClassVar[str] = ONE_RECORD
     title: Name | None = None
     """Title of the report."""
     group_column: Name | None = None

@@ -47,6 +47,11 @@ if TYPE_CHECKING:
 
 ReportsPerPerson = Annotated[int, Field(ge=1, le=10**6)]
 
+PERSON: Final = "set population.person = {}"
+ONE_RECORD: Final = "keep one record of each person in the file"
+ONE_NUMBER: Final = "add up the numbers of each person first"
+"""The remedies if {} identifies people; several columns and sums have no key for the person of a record."""
+
 ONE_ROW: Final = "one row is taken for one person"
 """The assumption if no column identifies the person of a record."""
 

@@ -20,10 +20,9 @@ from hushuffle.files.causes import cause
 from hushuffle.specification._base import File, table_in, unfit
 from hushuffle.specification.answers import ANSWER_KEYS
 from hushuffle.specification.kinds import AnyShuffler
-from hushuffle.specification.population import ASKED, NO_COLUMN
+from hushuffle.specification.population import ASKED, NO_COLUMN, ONE_RECORD, PERSON
 from hushuffle.specification.rules import with_files
 from hushuffle.specification.specification import Specification
-from hushuffle.specification.warnings import ONE_RECORD, PERSON
 from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, shown
 
 _PLACE: Final = re.compile(r"(.*?)(?: \(at (?:line (\d+), column (\d+)|end of document)\))?", re.DOTALL)

@@ -17,6 +17,7 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
 from hushuffle.specification.kinds import RANDOMIZERS
+from hushuffle.specification.population import PERSON
 
 if TYPE_CHECKING:
     from hushuffle.tables.csv_form import CsvForm
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
 SMALL_CROWD: Final = 100
 LEVEL: Final = 0.05
 """Family-wise error rate of the list of statistically significant values."""
-
-PERSON: Final = "set population.person = {}"
-ONE_RECORD: Final = "keep one record of each person in the file"
-ONE_NUMBER: Final = "add up the numbers of each person first"
-"""The remedies if {} identifies people; several columns and sums have no key for the person of a record."""
 
 _SAME: Final = 1e-9
 """Weights of groups that differ less from the shares of their people are taken to be equal to them."""

@@ -131,6 +131,7 @@ class _Result:
             "dummies of each value": kind == "augmented",
             "memoized reports of values that change": (self._memory() or 0) > 1,
             "a shuffler with a cap": "cap" in self.shuffler,
+            "Laplace noise of servers": bool(self.shuffler.get("laplace")),
             "several rounds or reports among a random number of messages": several
             and (random or kind == "blanket-messages"),
             "true hash buckets among messages": device.get("kind") == "local-hashing"

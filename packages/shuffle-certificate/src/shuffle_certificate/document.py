@@ -134,8 +134,7 @@ class _Result:
             "Laplace noise of servers": bool(self.shuffler.get("laplace")),
             "several rounds or reports among a random number of messages": several
             and (random or kind == "blanket-messages"),
-            "true hash buckets among messages": device.get("kind") == "local-hashing"
-            and device.get("epsilon") == "inf",
+            "true hash buckets among messages": (device.get("kind"), device.get("epsilon")) == ("local-hashing", "inf"),
             "a matrix of more than 4,096 probabilities": device.get("kind") in _WIDE,
         }
         reasons = (part for part, there in parts.items() if there and question.startswith("central-dp"))

@@ -38,7 +38,7 @@ def wanted(publishers: int, columns: int, what: str) -> dict[tuple[int, ...], fl
     """Wanted errors: the union of all is ten times as important as the union of one or of two publishers."""
     everyone, error = tuple(range(publishers)), 4 * columns**0.5
     unions = {everyone: error}
-    for size in range(1, 1 + ("all", "singles", "pairs").index(what)):
+    for size in range(1, 1 + ("all", "singles", "pairs", "contacts").index(what) % 3):
         unions |= {chosen: 10 * error for chosen in combinations(range(publishers), size) if chosen != everyone}
     return unions
 
@@ -47,9 +47,10 @@ def plans() -> None:
     print(
         "publishers, columns, epsilon, answers: certified epsilon; sigma of all, one, two publishers; dummies; seconds"
     )
+    print("contacts: of all, and of the people with one number of contacts, 1 to 5, of a tenth of the columns each")
     for publishers, columns in SIZES:
         for epsilon in EPSILONS:
-            for what in ("all", "singles", "pairs"):
+            for what in ("all", "singles", "pairs", "contacts"):
                 start, text = time.process_time(), f"{publishers}, {columns:.0e}, {epsilon}, {what}"
                 try:
                     plan = hs.bloom.plan_views(
@@ -59,12 +60,16 @@ def plans() -> None:
                         epsilon=epsilon,
                         delta=DELTA,
                         unions=wanted(publishers, columns, what),
+                        contacts=[columns / 10] * 5 if what == "contacts" else (),
+                        contacts_error=40 * columns**0.5,
                     )
                 except NumericalError as error:
                     print(f"{text}: {error}", flush=True)
                     continue
                 errors = {len(answer.publishers): answer.standard_error for answer in plan.answers}
                 shown = ", ".join(f"{errors[size]:,.0f}" for size in (publishers, 1, 2) if size in errors)
+                if plan.contacts is not None:
+                    shown += f", {plan.contacts.standard_errors.max():,.0f}"
                 views = f"{len(plan.design.views)} views, last {plan.design.views[-1].shows}"
                 low, high = plan.epsilon.lower, plan.epsilon.upper
                 spent = time.process_time() - start
@@ -130,7 +135,6 @@ def release() -> None:
     chunks = (_random_columns(rng, chunk, publishers) for _ in range(columns // chunk))
     seen = plan.design.release(chunks)
     print(f"release of {columns:,} columns: {time.process_time() - start:.1f} s with their generation; {people(seen)}")
-    print(f"largest memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
 
 
 def _random_columns(
@@ -148,3 +152,4 @@ if __name__ == "__main__":
     flips()
     if "--release" not in sys.argv:
         plans()
+    print(f"largest memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")

@@ -109,8 +109,8 @@ class LossSum:
     common: float
 
     @classmethod
-    def of(cls, parts: Parts, *, tilt: float) -> LossSum:
-        """Return the sum of the losses of all rounds.
+    def of(cls, parts: Parts, *, tilt: float, longest: int | None = None) -> LossSum:
+        """Return the sum of the losses of all rounds, on at most `longest` lattice points (default: 2**23).
 
         >>> coin = LossLattice(step=1.0, first=-1, mass=np.array([0.25, 0.0, 0.75]))
         >>> both = LossSum.of([(coin, 2)], tilt=0.5)
@@ -121,7 +121,7 @@ class LossSum:
         rounds, start = sum(times for _, times in parts), sum(times * part.first for part, times in parts)
         low, high = _window(parts, tilt, moments)
         length = 1 << max(4, (high - low).bit_length())
-        if length > _LONGEST:
+        if length > (longest or _LONGEST):
             message = f"the sum of {rounds:,} losses needs {length:,} lattice points. Compose fewer rounds at a time."
             raise NumericalError(message)
         levels = 8 * EPS * (math.log2(length) + 2)  # twice Higham's bound, per unit of mass

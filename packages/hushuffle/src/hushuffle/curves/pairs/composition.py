@@ -43,8 +43,8 @@ _DECADES: Final = 5
 _CUT: Final = 1e-3
 """Share of delta that all dominating pairs together may assign to an infinite privacy loss."""
 
-_CUTS: Final = (_CUT, 0.03, 0.3)
-"""The same, where rare losses far above all others, of probabilities rounded to 2**-64, make the lattice too long."""
+_CUTS: Final = ((_CUT, 2**20), (0.03, None), (0.3, None))
+"""Such shares, each with the longest lattice: rare losses of probabilities rounded to 2**-64 make lattices long."""
 
 
 def composed_epsilon(laws: Laws, *, delta: float, tell: Progress = silent) -> Bound:
@@ -205,14 +205,14 @@ def _beyond_lattices(laws: Laws) -> bool:
 def _upper_epsilon(laws: Laws, delta: float, total: float) -> float:
     """Upper bound on epsilon, at most `total` and at most the plain sum over single rounds."""
     tables = Tables(laws, delta=delta)
-    for cut in _CUTS:
+    for cut, longest in _CUTS:
         curves = tables.curves([times for _, times in laws], cut=cut)
         parts = [(curve.pair(), times) for curve, times in curves]
         try:
-            losses = LossSum.of(parts, tilt=best_tilt(parts, delta=delta))
+            losses = LossSum.of(parts, tilt=best_tilt(parts, delta=delta), longest=longest)
             break
         except NumericalError:
-            if cut == _CUTS[-1]:
+            if cut == _CUTS[-1][0]:
                 raise
     upper = losses.epsilon_above(delta, high=min(total, LARGEST))
     if total > LARGEST and losses.upper(upper) > delta:

@@ -34,6 +34,14 @@ def test_ratios_in_exact_rationals(k: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("p", [0.02, 0.3])
+def test_no_input_and_no_change_has_a_larger_ratio_than_empty_filters(k: int, p: float) -> None:
+    for seed in range(10):
+        counts = some_counts(k, seed)
+        assert largest(counts, p=p).ratio <= ratio_from_empty(k, bits=sum(counts), p=p) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
 def test_coefficients_attain_the_ratio(k: int) -> None:
     p, counts = 0.1, some_counts(k, 5)
     table, last = ratios(counts, p=p), (1 << k) - 1

@@ -84,6 +84,8 @@ def one_filter(
             f"With the sign corrected, the confidence intervals from {draws:,} draws contain the exact quantiles "
             f"for {'all' if inside else 'not all'} {len(fillings)} numbers of ones in the filter.",
             quote="Compute the privacy loss … The ratio of two expectations is computed by calling",
+            reason="The printed formula of that ratio is 0/0 if input and output together have as many ones as the "
+            "filter has bits, or more: there this study uses the symmetry of zeros and ones.",
         ),
         f"The corrected epsilon is {times} times the exact epsilon: the loss may exceed it with probability "
         "delta at most, a condition that is sufficient but not necessary.",

@@ -55,9 +55,6 @@ def needed(case: Callable[[int], tuple[int, float, int]], most: int, *, samples:
         delta = published.simulated_delta(TARGETS_OF, *case(x), epsilon=WANTED, samples=samples, seed=seed)
         return delta <= DELTA
 
-    def four(x: int) -> bool:
-        return published.theorem_four_epsilon(TARGETS_OF, *case(x), delta=DELTA).upper <= WANTED
-
     def first(holds: Callable[[int], bool]) -> float:
         smallest = least(holds, most)
         return math.inf if smallest is None else smallest
@@ -65,7 +62,7 @@ def needed(case: Callable[[int], tuple[int, float, int]], most: int, *, samples:
     return Needed(
         exact=first(lambda x: scrambler.meets(*case(x), epsilon=WANTED)),
         bennett=first(lambda x: scrambler.bennett(*case(x)).upper <= WANTED),
-        hoeffding=first(four),
+        hoeffding=first(lambda x: published.theorem_four_epsilon(TARGETS_OF, *case(x), delta=DELTA).upper <= WANTED),
         printed=first(lambda x: scrambler.as_printed(*case(x)) <= WANTED),
         simulated=first(simulated),
     )
@@ -196,9 +193,6 @@ def _rate_table(cells: dict[tuple[int, int], Needed]) -> Table:
 
 
 def _chart(batches: Sequence[int], rates: Sequence[float], cells: dict[tuple[int, float], Needed]) -> Chart:
-    def line(name: str, sigma: float) -> list[float]:
-        return [getattr(cells[n, sigma], name) for n in batches]
-
     names = {"exact": "exact sum", "bennett": "Bennett corrected", "printed": "Bennett as printed (no bound)"}
     return chart(
         "dummies",
@@ -206,7 +200,7 @@ def _chart(batches: Sequence[int], rates: Sequence[float], cells: dict[tuple[int
         "20 targets.",
         ("sources n of the scrambler", "dummies d"),
         [
-            drawn(f"{label}, sigma = {s:g}", batches, line(name, s))
+            drawn(f"{label}, sigma = {s:g}", batches, [getattr(cells[n, s], name) for n in batches])
             for s in dict.fromkeys((rates[0], rates[-1]))
             for name, label in names.items()
         ],

@@ -140,7 +140,7 @@ def adult_study(
             "A uniform shuffle leaves fewer people vulnerable than none.",
             end.rho.mean < start.rho.mean,
             f"The share of vulnerable people goes from {start.rho.mean:.3f} to {end.rho.mean:.3f}: {parts}.",
-            quote="(minimum privacy) to uniform shuffle (maximum privacy)",
+            quote=_SPANNED["rho"],
             reason="After a uniform shuffle the vote is a blind guess of the most frequent value, which is right for "
             "everybody who holds it.",
             data=_people(case),

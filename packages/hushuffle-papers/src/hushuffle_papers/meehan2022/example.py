@@ -71,15 +71,15 @@ def example(_request: Request) -> Report:
         ),
         claim(
             "Appendix A.10",
-            "The sensitivity is 28, so that theta = alpha/28.",
+            "The sensitivity is 28.",
             delta == bound,
             f"{bound} is an upper bound. With the groups of this study the sensitivity is {delta}, so that theta = "
             f"alpha/{delta} is private, too.",
             quote="With the reference permutation in place, we compute the sensitivity: … =28",
             printed="28",
-            reason="theta = alpha/28 is private, with more randomness than needed: the published formula counts the "
-            "whole window of a group as the group. Group 4, which the text gives, has 13 by itself. The largest group "
-            f"has 5 people, and no group of 5 in this order has more than {most}.",
+            reason="The text's theta = alpha/28 is private, with more randomness than needed: the published formula "
+            "counts the whole window of a group as the group. Group 4, which the text gives, has 13 by itself. The "
+            f"largest group has 5 people, and no group of 5 in this order has more than {most}.",
         ),
         claim(
             "Appendix A.10",
@@ -228,6 +228,8 @@ def beliefs(_request: Request) -> Report:
             f"The attacker's beliefs move by at most {_largest(moved):.2f} alpha, alpha from {_ALPHAS[1]:g} to "
             f"{_ALPHAS[-1]:g}.",
             quote="is sufficient for thwarting any de Finetti attack … on individuals",
+            reason="The proof covers every prior: the likelihoods of all orders differ by at most a factor of e^alpha, "
+            "and by Bayes' theorem so do beliefs before and after. This attacker is an example.",
             data=f"{n} people, two classes, every release enumerated.",
         ),
         claim(

@@ -138,7 +138,8 @@ def _trend(sentence: str, quote: str, lines: Sequence[Series], *, rising: bool) 
             holds = holds and None
     ends = "; ".join(f"{line.label}: {line.lower[0]:.3f} to {line.lower[-1]:.3f}" for line in lines)
     ours = f"Lower bounds from left to right: {ends}."
-    reason = "" if holds is not None else "The intervals at the two ends of a line overlap, so they decide nothing."
+    overlap = "The intervals at the two ends of a line overlap, so they decide nothing."
+    reason = overlap if holds is None else "How fast it changes is not tested."
     return claim("Appendix A.14.1, Figure 7", sentence, holds, ours, quote=quote, reason=reason, stand_in=_OWN)
 
 

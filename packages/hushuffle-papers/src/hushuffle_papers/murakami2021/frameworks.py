@@ -106,6 +106,7 @@ def model(request: Request) -> Report:
             below,
             f"In {settings} I(U;S) is never above I(U;Y); in {lost} it is smaller.",
             quote="Proposition 3.3 states that the PIE can be lower-bounded by the PSE",
+            reason="The proof for all models is the data processing inequality.",
         ),
         claim(
             "section 3.2, after Proposition 3.3",

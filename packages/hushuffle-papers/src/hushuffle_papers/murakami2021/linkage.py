@@ -69,7 +69,7 @@ def maximum(request: Request) -> Report:
         "Identifiability of traces, ratings, faces and fingerprints by an attacker with maximum knowledge",
         "How identifying are unprotected traces, if the attacker was trained on the same events?",
         *_maximum_claims(by_label, lines, places, movies, scores),
-        *_maximum_answers(by_label),
+        "Among these people PSE is at most log2 of their number, whatever D.",
         estimates.table(measured, key="maximum", title="Maximum knowledge"),
         first_events,
         _trends([*measured[:2], *(by_label[source.label] for source in whole)]),
@@ -160,17 +160,6 @@ def _maximum_claims(
             data=data,
             stand_in=to_all or f"At most {SCORED:,} people are scored.",
         ),
-    )
-
-
-def _maximum_answers(by_label: dict[str, MeasuredDivergence]) -> tuple[str, ...]:
-    by_counts = {how: by_label[f"check-ins, all, {how}"].counts for how in _RULES}
-    return (
-        "Merging scores into cells can only lower D. The estimate from these merged counts is for whole traces of "
-        f"check-ins {said(by_counts[LIKELIHOOD], 3)} bits with the paper's score, and "
-        f"{said(by_counts[PER_EVENT], 3)} bits with the likelihood per event. For the fingerprint it is "
-        f"{said(by_label['fingerprint'].counts, 3)} bits. With the paper's score the result depends on the estimator.",
-        "Among these people PSE is at most log2 of their number, whatever D.",
     )
 
 

@@ -1,1 +1,1 @@
-"""Privacy curves, which are certified bounds on delta(epsilon) of a release: a family per module, and composition."""
+"""Privacy curves, which are certified bounds on delta(epsilon): of one release, and of several releases together."""

@@ -57,7 +57,7 @@ class PrivacyCurve(ABC):
 
     @property
     def parts(self) -> Laws:
-        """Curves with numbers of runs whose composition is an upper bound on this curve; used for several rounds."""
+        """Pairs (curve, number of runs) whose composition bounds this curve from above; used for several rounds."""
         return ((self, 1),)
 
     @property
@@ -101,7 +101,7 @@ class PrivacyCurve(ABC):
         return bracket(lower, upper, unit="nats", sources=law.sources, witness=witness)
 
     def place(self, delta: float, guess: float) -> float:
-        """Return an epsilon near the lower bound on that of `delta`, where the worst datasets are selected."""
+        """Return an epsilon near the lower bound on epsilon at `delta`; the worst datasets are selected there."""
         return _lower_end(self, delta, guess, relative=NEAR)[0]
 
     def about(self, delta: float, guess: float, *, relative: float) -> float:
@@ -283,7 +283,7 @@ def bracket(
     witness: Witness | None = None,
     exact: bool = False,
 ) -> Bound:
-    """Exact if `exact` and equal to a relative 1e-9, or if `upper` is 0; only an upper bound if only `lower` is 0."""
+    """Return a `Bound`: exact if `upper` is 0, or if `exact` and both agree to 1e-9; upper if only `lower` is 0."""
     low = in_order(lower, upper)
     if (exact and (low == upper or upper - low <= _SAME * upper)) or upper == 0:
         return Bound.exact(upper, unit=unit, sources=sources, witness=witness)
@@ -293,7 +293,7 @@ def bracket(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Envelope(PrivacyCurve):
-    """The smallest upper bound of `above`, the largest lower bound of `below` (0 if empty).
+    """The smallest upper bound of the curves `above`, and the largest lower bound of `below` (0 if there are none).
 
     `slack` is the relative rounding error of the lower bounds.
     """

@@ -1,8 +1,8 @@
 """Published upper bounds on delta(epsilon) after shuffling, corrected where necessary: for comparison only.
 
-All have the form E_N[f(N)], N = M + 1 + dummies, M ~ Bin(n - 1, weight). M is the number of other people whose report
-is drawn from a common distribution (the blanket). Each f decreases with N, or is bounded by its value at the first N
-of a row. With L the loss of one report of the blanket, E L = -(e**epsilon - 1) =: -a,
+Each bound is E_N[f(N)], N = M + 1 + dummies, M ~ Bin(n - 1, weight). M is the number of other people whose report is
+drawn from a common distribution (the blanket). Each f decreases with N, so several consecutive N count as the smallest
+of them. With L the loss of one report of the blanket, E L = -(e**epsilon - 1) =: -a,
 
     delta(epsilon) <= E (1/N) E[L_1 + ... + L_N]_+ .
 
@@ -128,7 +128,7 @@ def _mean_above(reports: Floats, chance: float, *, rate: float, swing: float) ->
 
 
 def mixed(term: Callable[[Floats], Floats], *, n: int, weight: float, dummies: int) -> float:
-    """Upper bound on E term(M + 1 + dummies), M ~ Bin(n - 1, weight), or 1; `term` must be decreasing."""
+    """Upper bound on E term(M + 1 + dummies), M ~ Bin(n - 1, weight), at most 1; `term` must be decreasing."""
     rows = CountRows.of(n - 1, weight)
     values = term(rows.first + 1 + dummies)
     most = float(term(np.array([1.0 + dummies]))[0])

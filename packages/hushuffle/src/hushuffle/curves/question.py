@@ -32,7 +32,7 @@ _CERTIFIED: Final = 2 * 10**9
 
 
 class Feature(Enum):
-    """A property by which a question differs from the simplest one: one randomizer, fixed dummies, counts seen."""
+    """A property that the simplest question (one randomizer, fixed number of dummies, counts seen) does not have."""
 
     SHARES = "shares of a sum"
     COLLUDING = "colluding people"

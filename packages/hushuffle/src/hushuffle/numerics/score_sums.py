@@ -6,7 +6,7 @@ log moment generating function of V and any t > 0,
     E[V]_+    = (1/2 pi) integral of e**K(t+iu) / (t+iu)**2 du,
     P(V > 0)  = (1/2 pi) integral of e**K(t+iu) / (t+iu) du.
 
-- The transform of Z decays fast, so few nodes suffice. Adding Z is valid: E[S]_+ <= E[S + Z]_+ by Jensen's inequality,
+- The transform of Z decays fast, so few nodes (values of u) suffice. Adding Z is valid: E[S]_+ <= E[S + Z]_+ (Jensen),
   and P(S + Z > 0) is the power of the randomized test that accepts with probability Phi(S/tau).
 - The trapezoidal rule with step 2 pi/period gives sum_m e**(t m period) E[V - m period]_+, or the same sum of
   P(V > m period). All terms are >= 0, so an upper bound may include the terms m != 0; for a lower bound they are

@@ -56,7 +56,7 @@ _STEPS: Final = 4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reference:
-    """All bit patterns y of one type: `number` of them, each with this `threshold`; `family` has reports of one."""
+    """All bit patterns y of one type: `number` of them, each with this `threshold`. `family` has only this type."""
 
     family: PairFamily
     number: int

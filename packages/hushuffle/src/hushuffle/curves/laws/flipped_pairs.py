@@ -79,7 +79,7 @@ class CommonPool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairFamily(Kinds):
-    """All types of other columns: `ones` bits are 1 where the target's pair differs, `apart` where it agrees."""
+    """All types of other columns: each has `ones` ones where the target's pair differs, and `apart` where it agrees."""
 
     width: int
     distance: int

@@ -34,7 +34,7 @@ NOISE: Final = 24 * EPS
 class Kinds:
     """Report distributions of the target's two values and of several types of other people, over classes of reports.
 
-    `near` is Q_a and `far` is Q_b. `own` has the distributions of all types behind each other. Shapes: (classes,).
+    `near` is Q_a and `far` is Q_b. `own` has the distributions of all types, concatenated. Shapes: (classes,).
     The classes of type i begin at `starts[i]`, shape (kinds,).
     """
 

@@ -34,7 +34,7 @@ _UP = Context(prec=40, rounding=ROUND_CEILING)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PureRelease(UpperCurve):
-    """Upper bound for an epsilon-DP release (pure): delta(e) <= (e**epsilon - e**e)/(e**epsilon + 1)."""
+    """Upper bound for an epsilon-DP release (pure): delta(x) <= (e**epsilon - e**x)/(e**epsilon + 1)."""
 
     promised: float
     sources = (KAIROUZ_OH,)
@@ -55,7 +55,7 @@ class PureRelease(UpperCurve):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConcentratedRelease(UpperCurve):
-    """Upper bound for a rho-zCDP release: delta(e) <= min over a > 1 of e**((a - 1)(a rho - e)) (1 - 1/a)**a / (a - 1).
+    """Upper bound for a rho-zCDP release: delta(x) <= min over a > 1 of e**((a - 1)(a rho - x)) (1 - 1/a)**a / (a - 1).
 
     >>> round(ConcentratedRelease(rho=0.005).upper(0.5), 9)
     3.4e-08

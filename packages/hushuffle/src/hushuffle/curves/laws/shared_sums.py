@@ -1,8 +1,8 @@
 """Noisy sums from shuffled shares: privacy curve of all messages, which reveal little more than the noisy sum.
 
-Upper bound. For epsilon >= `pure_part` the divergence is at most `failure`. For a smaller epsilon there are two bounds:
-the divergence of binary randomized response with pure epsilon `pure_part`, plus `failure`; and the divergence of the
-noisy sums (one independent sum for each coordinate), plus twice `failure`.
+Upper bound. All messages are (`pure_part`, `failure`)-differentially private, two figures of `SplitAndMix`. There are
+two bounds for a smaller epsilon. The first is the divergence of binary randomized response with pure epsilon
+`pure_part`, plus `failure`. The second is that of the noisy sums (one for each coordinate), plus twice `failure`.
 
 Lower bound. All other people have the lowest number. The target has the lowest or the highest number in every
 coordinate. For one coordinate the statistic is the noisy sum. For several coordinates each noisy sum is rounded to the

@@ -14,8 +14,8 @@ The distribution of the others' sum is computed from its characteristic function
 tilted by e**(t score) with several t. Each probability is taken from the tilt with the smallest error. The error
 consists of the rounding at every node, that of the transform, and the mass a period away (Bernstein's inequality).
 
-Source: N. J. Higham 2002, section 24.1 (error of the transform); docs/theory, Datasets, Theorem 1, and Composition,
-Lemma 5.
+Source: N. J. Higham 2002, section 24.1 (error of the transform); docs/theory/datasets.md, Theorem 1;
+docs/theory/composition.md, Lemma 5.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ class MemberCurve(PrivacyCurve):
 class _Joint:
     """Report distributions whose rows are the values of all groups; the target's group comes first.
 
-    `blankets` and `weights` describe the privacy blanket of each group. `also` is the same object for the field `also`
-    of the distributions.
+    `blankets` and `weights` describe the privacy blanket of each group. `also` has the same for the distributions in
+    the groups' fields `also` (see `ValueLaws`).
     """
 
     law: ValueLaws

@@ -1,7 +1,7 @@
 """Memoized reports: each person draws a report once for each of its values, and sends it in every round.
 
-The rounds in which values change, or return to an earlier value, are the same in neighbouring datasets. Whatever fresh
-randomness each round adds must be that of the persons: fresh messages would average out over the rounds.
+The rounds in which values change, or return to an earlier value, are the same in neighbouring datasets. A round
+may add fresh randomness only to a person's own report: fresh dummies or noise would average out over the rounds.
 
 Source: docs/theory/composition.md, Theorem 11; Erlingsson, Pihur, Korolova 2014.
 """

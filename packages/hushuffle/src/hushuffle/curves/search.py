@@ -1,4 +1,4 @@
-"""Answer a question: by the first law that fits its normal form, else by the first rule that makes it simpler."""
+"""Answer a question about a release by the first law that fits it, else by the first rule that makes it simpler."""
 
 from __future__ import annotations
 

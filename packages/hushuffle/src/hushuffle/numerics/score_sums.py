@@ -176,7 +176,7 @@ class ReportScores:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Nodes:
-    """Nodes tilt + iu of the integral for one sum, u = `angles` = 2 pi j/period, shape (J,); `tau` is that of Z.
+    """Nodes tilt + iu of the integral for one sum, u = `angles` = 2 pi j/period, shape (J,); Z has deviation `tau`.
 
     `skipped` of the nodes up to the last are left out: the product of transforms is below e**-80 there.
     """

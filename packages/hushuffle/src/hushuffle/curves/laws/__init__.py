@@ -1,1 +1,1 @@
-"""Laws: privacy curves of releases in normal form."""
+"""Laws: privacy curves of the releases that no rule makes simpler."""

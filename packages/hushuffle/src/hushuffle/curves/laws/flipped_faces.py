@@ -141,7 +141,7 @@ class Face:
 
 @dataclass(frozen=True, kw_only=True)
 class _Home:
-    """A column type: at least `most` columns of this type alone bound the divergence by `alone`."""
+    """A column type of which any `most` columns, or more, alone bound the divergence by `alone`."""
 
     kind: int
     most: int

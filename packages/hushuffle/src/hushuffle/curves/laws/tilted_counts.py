@@ -1,19 +1,19 @@
 """Counts of two values among shuffled reports: the exact divergence for k = 2, a lower bound for k >= 3 with dummies.
 
 k = 2, any composition. `ones` other people have value 1, and `zeros` have value 0. With d dummies the number X of
-reported ones among these is Bin(ones, mu) * Bin(zeros, nu) * Bin(d, 1/2), with probability mass function f. The target
-reports 1 with probability mu (if its value is 1) or nu (if its value is 0). With a = mu - e**eps nu, b = e**eps - 1,
+reported ones among these is Bin(ones, mu) + Bin(zeros, nu) + Bin(d, 1/2), with probability mass function f. The target
+reports 1 with probability mu (if its value is 1) or nu (if its value is 0). With A = mu - e**eps nu, B = e**eps - 1,
 
-    HS_eps(value 1 || value 0) = max over u of  a f(u) - b P(X > u).
+    HS_eps(value 1 || value 0) = max over u of  A f(u) - B P(X > u).
 
 X is a sum of independent Bernoulli trials, so f is log-concave, and the best u is the mode of the distribution of X
-tilted by r = (a + b)/a. The mode differs from the tilted mean by at most one (Darroch 1964), so three candidates are
+tilted by r = (A + B)/A. The mode differs from the tilted mean by at most one (Darroch 1964), so three candidates are
 enough. `TiltedSum` computes both terms with certified errors.
 
-k >= 3, a lower bound: all others have a third value c, and d dummies are uniform. R is the number of reports at a minus
-the number at b. Each of the n - 1 others adds +1 or -1 with probability nu each, and each dummy with probability 1/k
-each. The target adds +1 with probability mu and -1 with probability nu if its value is a; if its value is b, the
-probabilities are exchanged. For every threshold t,
+k >= 3, a lower bound: all others have a third value c, and d dummies are uniform. The target's value is a or b. R is
+the number of reports at a minus the number at b. Each of the n - 1 others adds +1 or -1 with probability nu each, and
+each dummy with probability 1/k each. The target adds +1 with probability mu and -1 with probability nu if its value is
+a; if its value is b, the probabilities are exchanged. For every threshold t,
 
     delta(eps) >= P(R >= t | a) - e**eps P(R >= t | b) .
 

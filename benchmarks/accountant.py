@@ -174,7 +174,7 @@ def several_rounds(unit: float) -> Iterator[str]:
             taken = time.perf_counter() - start
             ends = [f"{bound.lower:.5g}", f"{bound.upper:.5g}", f"{bound.width / bound.upper:.1e}"]
             rows.append([name, f"{times:,}", *ends, f"{taken / unit:.2f}"])
-    yield from table(["rounds of", "rounds", "from", "to", "relative width", "time"], rows)
+    yield from table(["rounds of", "rounds", "lower ε", "upper ε", "relative width", "time"], rows)
 
 
 def page() -> Iterator[str]:

@@ -104,7 +104,7 @@ HEAD = """# What is tight where
 How wide is the certified bracket of central ε? The width is relative to the lower bound. Time is in units of sorting
 10⁷ floats on the same machine. `python benchmarks/tight.py --write` measures again.
 
-| mechanism | people | dummies | δ | lower | upper | width | time |
+| mechanism | people | dummies | δ | lower ε | upper ε | relative width | time |
 |---|---|---|---|---|---|---|---|
 """
 

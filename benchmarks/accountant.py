@@ -183,8 +183,9 @@ def page() -> Iterator[str]:
     hs.dp.epsilon(survey(2, 100, 1.0), delta=DELTA)
     yield "# Benchmark of the accountant"
     yield ""
-    yield "`python benchmarks/accountant.py --write` measures certified central ε of k-ary randomized response under a"
-    yield f"uniform shuffle, at δ = {DELTA:g}. The unit of time is sorting 10⁷ random floats (here {unit:.2f} s)."
+    yield "`python benchmarks/accountant.py --write` measures certified central ε of randomized response (k values,"
+    yield f"n people, local ε₀) under a uniform shuffle, at δ = {DELTA:g}. The unit of time is sorting 10⁷ random"
+    yield f"floats (here {unit:.2f} s)."
     yield ""
     yield "## Against published bounds"
     yield ""

@@ -39,14 +39,14 @@ _LARGEST: Final = 1 << 31
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnView:
-    """One view of the columns, with the distribution of the number of dummies of each released count.
+    """Counts of columns (positions of the publishers' filters) to release, with the distribution of their dummies.
 
     Args:
         publishers: numbers (from 0) of the publishers whose entries of a column the view uses, without repetition.
-        shows: "union" counts the columns with an entry above 0, a single count. "pairs" counts, for each publisher, the
-            columns with an entry, and, for each two, those with an entry of exactly one of them. "patterns" counts the
-            columns with each of the 2**s bit patterns of the s publishers. "contacts" counts the columns with each sum
-            of their entries from 0 to `most`; larger sums count as `most`.
+        shows: "union" counts the columns with an entry above 0. "pairs" counts, for each publisher, the columns with
+            such an entry, and, for each two, the columns with an entry of exactly one of them. "patterns" counts each
+            of the 2**s bit patterns of the s publishers. "contacts" counts the columns by the sum of their entries, 0
+            to `most`; larger sums count as `most`.
         each: distribution of the number of dummies, drawn for each count.
         most: largest number of contacts, 1 to 255; only for "contacts".
         empty: only for "patterns": the distribution for the columns without any entry (None: `each`). Their number
@@ -99,7 +99,7 @@ class ColumnView:
         return max(self.changed(width // 2 + 1), self.changed(width)) if self.shows == "pairs" else 2 - self._unseen
 
     def changed(self, bits: int) -> int:
-        """Return how many counts of "pairs" change if the bits of so many of its publishers change."""
+        """Return how many counts of "pairs" change if the entries of `bits` of its publishers change."""
         return bits * (1 + len(self.publishers) - bits)
 
     @property
@@ -124,7 +124,7 @@ class ColumnView:
 
     @property
     def laws(self) -> tuple[tuple[Dummies, int], ...]:
-        """The distributions of the dummies of the first counts and of the others, each with their number."""
+        """Pairs (distribution of dummies, number of counts with it), for the first counts and for the others."""
         first = {"patterns": 1, "pairs": len(self.publishers)}.get(self.shows, 0)
         return ((self.single or self.empty or self.each, first), (self.each, self.cells - first))
 

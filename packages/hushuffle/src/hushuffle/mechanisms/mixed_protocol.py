@@ -29,7 +29,7 @@ class MixedProtocol(_checks.ByName):
         group: number of the group (from 0) for whose people guarantees are computed; None: for all people.
 
     Raises:
-        InvalidInputError: there are no people, `groups` is invalid, reports differ, or no group has number `group`.
+        InvalidInputError: no people, `groups` is invalid, the sets of reports differ, or no group has number `group`.
 
     Source: docs/theory/pool.md, Corollary 7.
 

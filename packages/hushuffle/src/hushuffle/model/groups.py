@@ -20,12 +20,12 @@ _MOST: Final = 2**40
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Groups:
-    """Groups of people numbered 0..n-1; the members of group g are `members[offsets[g]:offsets[g + 1]]`, ascending.
+    """Groups of people numbered 0..n-1; the members of group i are `members[offsets[i]:offsets[i + 1]]`, ascending.
 
-    `offsets`, shape (g + 1,), increases strictly from 0; `members`, shape (memberships,), lists no person twice
-    in one group. `group_of[i]`, shape (n,), is the index of the group of person i, which contains person i;
-    several people may have the same group, which is stored once. `group_of` is None if no groups are assigned to
-    people. By default, if there are n groups and group i contains person i, group i is assigned to person i.
+    For g groups, `offsets`, shape (g + 1,), increases strictly from 0; `members`, shape (memberships,), lists no person
+    twice in one group. `group_of`, shape (n,), assigns to each person the index of a group that contains the person;
+    several people may have the same group, which is stored once. None assigns group i to person i if there are n groups
+    and each group i contains person i; otherwise it assigns no groups.
 
     Groups are public, so they must be derived from public data only.
 

@@ -83,7 +83,7 @@ class NumberGrid(_checks.ByName):
 
     @property
     def top(self) -> int:
-        """The position of `high`; the position of `low` is 0."""
+        """The position (see `positions`) of `high`; the position of `low` is 0."""
         return (self.levels - 1) * PARTS
 
     def encode(self, numbers: npt.ArrayLike, *, rng: Coins) -> npt.NDArray[np.int64]:
@@ -98,7 +98,7 @@ class NumberGrid(_checks.ByName):
         return self.rounded(self.positions(numbers), rng=rng)
 
     def positions(self, numbers: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return positions 0 to `top` of numbers, shape (n,); `top` + 1 means below `low`, `top` + 2 above `high`."""
+        """Return positions on a finer grid, 0..`top`, shape (n,); `top` + 1: below `low`, `top` + 2: above `high`."""
         try:
             array = np.asarray(numbers, dtype=np.float64)
         except OverflowError:

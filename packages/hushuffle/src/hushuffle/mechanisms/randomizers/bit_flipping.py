@@ -28,10 +28,10 @@ _BLOCK = 1 << 13  # words of packed bits per step: the working arrays stay in th
 class BitFlipping(Mechanism):
     """Flip each of the `width` bits of a value with probability p.
 
-    Values and reports are integers 0..2**width - 1: bit j answers the person's yes-or-no question j, or is the bit of
-    Bloom filter j in a column of filters. p is rounded up to a multiple of 2**-64, so the implemented mechanism is
-    never less private than asked for.
-    epsilon_0 = width ln((1-p)/p) of the implemented p. The blanket is uniform, gamma = (2p)**width.
+    Values and reports are integers 0..2**width - 1: bit j answers the person's yes-or-no question j. For Bloom filters,
+    a value is one position, and bit j is filter j's. p is rounded up to a multiple of 2**-64, so the implemented
+    mechanism is never less private than asked for. With this p, the local epsilon is width ln((1-p)/p). The privacy
+    blanket is uniform, its weight gamma = (2p)**width.
 
     Args:
         width: number of bits, 1 to 62.
@@ -89,7 +89,7 @@ class BitFlipping(Mechanism):
 
     @property
     def weight(self) -> float:
-        """The blanket's gamma = (2p)**width."""
+        """The weight of the privacy blanket, gamma = (2p)**width."""
         return float((2 * self.flip) ** self.width)
 
     @property
@@ -122,7 +122,7 @@ class BitFlipping(Mechanism):
         The distribution is that of `randomize`, but 64 bits take about 7 random words instead of 64. `width` is unused.
 
         Raises:
-            InvalidInputError: `rng` is keyed by record, and packed bits are not records.
+            InvalidInputError: `rng` is keyed by record; packed bits are not records.
         """
         if not rng.sequential:
             _checks.reject("rng", "secure() or reproducible(seed) for packed bits", "<keyed>")

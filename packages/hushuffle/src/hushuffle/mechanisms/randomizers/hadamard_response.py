@@ -35,10 +35,10 @@ _LARGEST: Final = 2**27 - 1
 class HadamardResponse(Mechanism):
     """Report a number from 0 to K - 1; those in the half that belongs to the value are e**epsilon times as likely.
 
-    K is the smallest power of two above k; y is in the half of x if y and x + 1 have an even number of binary ones in
-    common (+1 in row x + 1, column y of Sylvester's Hadamard matrix). All k counts are one Walsh-Hadamard transform.
-    With probability theta = (e**epsilon - 1)/(e**epsilon + 1), rounded down to a multiple of 2**-64, y is drawn from
-    the half of the person's value, otherwise from all K numbers.
+    K is the smallest power of two above k. Report y is in the half of value x if y and x + 1 share an even number of
+    binary ones (+1 in row x + 1, column y of Sylvester's Hadamard matrix). One Walsh-Hadamard transform gives all k
+    counts. With probability theta = (e**epsilon - 1)/(e**epsilon + 1), rounded down to a multiple of 2**-64, y is drawn
+    from the half of the person's value, otherwise from all K numbers.
 
     Args:
         k: number of values, 2 to 2**27 - 1.

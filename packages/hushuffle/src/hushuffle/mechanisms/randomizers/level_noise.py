@@ -93,7 +93,7 @@ class LevelNoise(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteLaplace(LevelNoise):
-    """Add two-sided geometric noise to the level: noise of d levels has weight exp(-d epsilon/(levels - 1)).
+    """Add two-sided geometric noise to a person's level: a shift of d levels has weight exp(-|d| epsilon/(levels - 1)).
 
     Results below the first or above the last level are clamped to it. The privacy loss is at most
     epsilon/(levels - 1) nats between neighbouring levels, and `epsilon` between the first and the last level.
@@ -138,7 +138,7 @@ class DiscreteLaplace(LevelNoise):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundedGaussian(LevelNoise):
-    """Add normal noise to the level, round to the nearest level, and clamp the result to the first or last level.
+    """Add normal noise to a person's level, round to the nearest level, and clamp to the first or last level.
 
     Clamping keeps the local epsilon finite. It is the privacy loss between the first and the last level.
 

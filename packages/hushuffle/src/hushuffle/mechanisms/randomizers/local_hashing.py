@@ -50,8 +50,8 @@ class LocalHashing(Mechanism):
     Args:
         k: number of values, 2 to 2**27.
         g: number of buckets, 2 to 2 * 10**9; default: `best_fast_g`.
-        epsilon: epsilon_0 in nats, > 0. `math.inf` is allowed: the bucket is then always truthful, and about as many
-            `BlanketMessages` as for g values can protect it.
+        epsilon: epsilon_0 in nats, > 0. `math.inf` is allowed: the bucket is then always truthful, and needs about as
+            many `BlanketMessages` as g values do.
         family: "auto", "binary" or "affine".
 
     Raises:
@@ -220,7 +220,7 @@ class LocalHashing(Mechanism):
         return supported
 
     def supported(self, reports: Integers) -> Integers:
-        """Return the number of values that each report supports: of all P values of an affine hash, less those >= k."""
+        """Return the number of values that each report supports, shape (reports,)."""
         prime = self.hashes.prime
         if prime is None:
             return super().supported(reports)

@@ -85,7 +85,7 @@ class SquareWave(Mechanism):
 
     @classmethod
     def best_width(cls, bins: int, epsilon: float) -> int:
-        """Return the width, in whole bins, that maximizes a bound on the information of a place (Li et al. 2020).
+        """Return the width, in whole bins, that maximizes a bound on the information in a report (Li et al. 2020).
 
         >>> import hushuffle as hs
         >>> [hs.SquareWave.best_width(100, epsilon) for epsilon in (0.1, 1.0, 4.0)]

@@ -28,7 +28,7 @@ class TargetSampling(SetReports):
     nu = sigma/T). "exclusive": the random target is any other target (mu = 1 - sigma, nu = sigma/(T - 1)).
     Messages to other targets carry no data. The `flood` further targets are distinct, uniform, and not the first one; a
     report is then the sorted row of the flood + 1 targets, shape (n, flood + 1), else the target, shape (n,).
-    So it is `SubsetSelection` with flood + 1 values for targets, and randomized response without flooding.
+    The mechanism is `SubsetSelection` of flood + 1 targets, and randomized response at flood = 0.
 
     Args:
         targets: number of targets T, >= 2.

@@ -45,10 +45,10 @@ class UnaryEncoding(Mechanism):
 
     "symmetric" (RAPPOR's basic form): every bit of the one-hot vector is flipped with q = 1/(e**(epsilon/2) + 1), and
     p = 1 - q. "optimized": p = 1/2 and q = 1/(e**epsilon + 1), the least variance for a rare value. q is rounded up to
-    a multiple of 2**-64. epsilon_0 is that of the whole report: a change of the value changes two bits.
+    a multiple of 2**-64. epsilon is that of the whole report: a change of the value changes two bits.
 
-    A report is a row of integers of 63 bits each, the first value's bit the lowest one of the first: shape
-    (n, ceil(k/63)), or (n,) up to k = 63.
+    A report is a row of integers of 63 bits each, shape (n, ceil(k/63)), or (n,) up to k = 63. The first value has the
+    lowest bit of the first integer.
 
     Args:
         k: number of values, 2 to 2**16.

@@ -50,7 +50,7 @@ class Shuffler(_checks.ByName, ABC):
         return cls(**settings)
 
     def problems(self, *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
-        """Yield the problems of the settings for n people and k values (None: not yet known); `truthful`: no noise."""
+        """Yield problems of the settings for n people, k values (None: unknown); `truthful`: reports lack noise."""
         del truthful, n, k
         yield from ()
 
@@ -178,7 +178,7 @@ class Shuffler(_checks.ByName, ABC):
         return 0
 
     def with_own_messages(self, number: float) -> Shuffler:
-        """Return the shuffler if each person sends `number` additional messages on average.
+        """Return this shuffler changed so that each person sends `number` additional messages on average.
 
         Raises:
             UnsupportedProtocolError: people send no additional messages.

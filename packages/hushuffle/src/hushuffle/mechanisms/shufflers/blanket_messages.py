@@ -32,11 +32,11 @@ HONEST: Final = Setting(
 class BlanketMessages(Shuffler):
     """Each client sends its report and, in each of `trials` trials, a *blanket message* with probability `p`.
 
-    A blanket message is drawn from the randomizer's blanket, independently of the client's value: for randomized
-    response it is uniform over the k values. The shuffler releases all messages in a uniformly random order and adds
-    nothing. With `RandomizedResponse(k=k, epsilon=math.inf)` the report is the value: only these messages protect it,
-    and an observer of one client's messages can read it. Use `LocalHashing(k=k, g=g, epsilon=math.inf)` if there are so
-    many values that each client would need too many messages.
+    A blanket message is drawn from the randomizer's privacy blanket, independently of the client's value: for
+    randomized response it is uniform over the k values. The shuffler releases all messages in a uniformly random order
+    and adds nothing. With `RandomizedResponse(k=k, epsilon=math.inf)` the report is the value: only these messages
+    protect it, and an observer of one client's messages can read it. Use `LocalHashing(k=k, g=g, epsilon=math.inf)` if
+    there are so many values that each client would need too many messages.
 
     Args:
         p: the probability of a blanket message, in [0, 1]; a person sends trials * p of them on average.

@@ -129,7 +129,7 @@ class DummyLaw:
     def discrete_gaussian(cls, *, center: int, sigma: float) -> DummyLaw:
         """Return the distribution P(d) proportional to e**(-(d - center)**2/(2 sigma**2)), for d from 0 to 2 center.
 
-        The standard deviation needs far fewer dummies than that of `binomial`, whose mean is at least its square.
+        For the same standard deviation, `binomial` needs far more dummies: its mean is at least its variance.
 
         Raises:
             InvalidInputError: an argument is out of range, or there are more than 2**20 different numbers.
@@ -229,7 +229,7 @@ class DummyLaw:
         return None
 
     def masses(self) -> tuple[npt.NDArray[np.float64], float]:
-        """Return the probability of each integer from the smallest to the largest number, and 0: none is omitted."""
+        """Return the probability of each integer from the smallest to the largest number, and 0: no mass is omitted."""
         mass = np.zeros(int(self.numbers[-1] - self.numbers[0]) + 1)
         mass[self.numbers - self.numbers[0]] = self.probabilities
         return mass, 0.0
@@ -259,7 +259,7 @@ class DummyLaw:
         return self.quantiles([0.5])[0]
 
     def quantiles(self, levels: Sequence[float]) -> list[int]:
-        """Return the quantiles of the number of dummies at some levels in (0, 1).
+        """Return the quantiles of the number of dummies at each of `levels`, in (0, 1).
 
         >>> import hushuffle as hs
         >>> hs.DummyLaw.of({0: 0.5, 4: 0.25, 9: 0.25}).quantiles([0.4, 0.7])
@@ -307,7 +307,7 @@ class DummyLaw:
 
         Args:
             ends: a function that returns certified lower and upper bounds (finite, >= 0) at a number of dummies.
-            share: relative width of the bracket that is accepted.
+            share: width of the bracket, relative to its upper bound, at which the evaluation stops.
             most: maximum number of evaluations.
 
         >>> import hushuffle as hs

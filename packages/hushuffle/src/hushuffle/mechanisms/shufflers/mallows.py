@@ -34,7 +34,7 @@ def sample_mallows(
     P(tau) is proportional to e**(-theta d(tau)), where d counts the pairs in the wrong order ("kendall": inversions)
     or the displaced items ("hamming"). theta = 0 is uniform, theta = inf always the identity. Takes O(n log n)
     time. The implemented distribution is within total variation t = n (log2(n) + 1) 2**-78 of the exact one. A
-    guarantee alpha for the exact distribution holds for the implemented one with alpha and delta = (1 + e**alpha) t.
+    guarantee alpha (nats) of the exact one holds for the implemented one with delta = (1 + e**alpha) t.
 
     Args:
         n: number of items, 1 to 10**9.
@@ -69,9 +69,9 @@ class MallowsShuffle(Shuffler):
     z[reference[i]] = y[reference[tau[i]]].
 
     Privacy rests on this convention. The orders reference o tau and reference disagree on as many pairs of *people* as
-    tau has inversions. So any exchange of reports within a group of people changes the probability of a release by a
-    factor of at most e**(theta Delta), with Delta the sensitivity of the group
-    (`hushuffle.order.kendall_sensitivity`). Composing the indices in the other order would break the guarantee.
+    tau has inversions. So any exchange of reports within a group of people, of sensitivity Delta
+    (`hushuffle.order.sensitivity`), changes the probability of a release by a factor of at most e**(theta Delta).
+    Composing the indices in the other order would break the guarantee.
 
     Args:
         reference: `reference[rank]` is a person: a permutation of 0..n-1, shape (n,), from public data only.
@@ -102,7 +102,7 @@ class MallowsShuffle(Shuffler):
 
     @property
     def reveals(self) -> Reveals:
-        """A noisy order, except at theta = 0 (how often each report occurs) and at theta = inf (the senders)."""
+        """What the release reveals: a noisy order; at theta = 0 only report counts; at theta = inf the senders."""
         if self.theta == 0:
             return Reveals.MULTISET
         return Reveals.SENDERS if self.theta == math.inf else Reveals.NOISY_ORDER

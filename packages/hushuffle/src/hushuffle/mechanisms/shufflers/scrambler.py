@@ -21,9 +21,8 @@ class Scrambler(Shuffler):
 
     Args:
         dummies: number of dummy reports, >= 0; or a `DummyLaw` from which each release draws the number.
-        cap: None, or the number of people n: the maximum number of messages, dummies included, for one target.
-            With a cap, the dummies are drawn one after the other, uniform over the targets below the cap. Their
-            number must then be fixed.
+        cap: None (no limit), or n, the number of people: no value (target) gets more than n messages, dummies included.
+            Dummies are then drawn one by one, uniform over the targets below the cap; their number must be fixed.
 
     Source: docs/theory/traffic.md, Theorems 2 and 3; docs/theory/more-and-less.md, Theorem 8.
 

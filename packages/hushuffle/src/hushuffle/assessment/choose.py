@@ -97,8 +97,9 @@ def choose(
     every mechanism gets the smallest local epsilon that meets this target. With privacy targets only, it gets the
     largest local epsilon that they allow. If true reports are hidden by additional messages of clients
     (`BlanketMessages`, `FakesPerValue`) or by dummies of a scrambler, their number is the smallest that meets the
-    privacy targets. With `targets.local_epsilon`, blanket messages accompany reports with the required noise. If the
-    file has a [shuffler], its dummies or its servers' noise are one more candidate. Values in the data are not used.
+    privacy targets. With `targets.local_epsilon`, reports get the required noise in addition to blanket messages. If
+    the file has a [shuffler], its dummies or its servers' noise are one more candidate. Values in the data are not
+    used.
 
     For numbers, deployments are compared by the error of the mean, and a sum by several messages is a candidate. The
     number of levels is chosen, too, unless a target is about single levels. A file with [sum] is compared with noisy
@@ -119,8 +120,8 @@ def choose(
 
     Raises:
         SpecificationError: the file is invalid, has no target of accuracy or privacy, is about reach, has a shuffler
-            with an order, or has a target that no mechanism can meet: more people than the data has, or a delta of 1/n
-            or more.
+            with a noisy order, or has a target that no mechanism can meet: more people than the data has, or a delta of
+            1/n or more.
         DataError, MissingDependencyError: the data cannot be used.
         InvalidInputError: `wishes` is neither a file name nor tables, or a limit is out of range: `most_dummies` must
             be 0 to 10**9, `most_messages` 1 or more, `most_bits` above 0, `honest` in (0, 1].

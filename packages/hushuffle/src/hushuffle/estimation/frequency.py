@@ -32,8 +32,8 @@ def estimate(
 
     If the number of dummies is random, its actual value follows from the number of reports, and the estimate is
     conditional on it. If each value has its own dummies, their mean is subtracted. If groups of people have different
-    randomizers, the estimate is that of a weighted mean of the groups' frequencies (Theorem 12): shuffled reports do
-    not reveal the frequencies of each group.
+    randomizers, the estimate is that of a weighted mean of the groups' frequencies: shuffled reports do not reveal the
+    frequencies of each group.
 
     Raises:
         InvalidInputError: the number of reports is not n + dummies (if dummies are fixed), or exceeds what clients
@@ -41,8 +41,8 @@ def estimate(
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
         NumericalError: the reports do not distinguish the values.
 
-    If reports do not support values, the estimate uses the inverse of the mechanism's matrix, or weighted least
-    squares if there are more reports than values.
+    If the mechanism does not define which values a report supports, the estimate uses the inverse of its matrix, or
+    weighted least squares if there are more different reports than values.
 
     Source: Kairouz, Bonawitz, Ramage 2016; docs/theory/estimation.md, Theorems 1, 10 and 12.
 

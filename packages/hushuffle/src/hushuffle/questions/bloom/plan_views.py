@@ -109,11 +109,11 @@ def plan_views(
 ) -> ViewPlan:
     """Return views that answer all questions with the smallest errors, in the ratio of the wanted errors.
 
-    A union needs one count, or the bit patterns of its publishers, which answer many unions, or, of two publishers, the
-    view "pairs". For each number i, the
-    search releases the i unions with the smallest wanted errors as counts and the others as bit patterns, with discrete
-    Laplace or discrete Gaussian dummies, and takes the best. The count of empty columns of bit patterns may have
-    less noise than the others. Then epsilon is certified. The whole epsilon is used.
+    A union is answered by its own count, by the bit patterns of its publishers (which answer many unions) or, if it has
+    two publishers, by the view "pairs". For each number i, the search releases the i unions with the smallest wanted
+    errors as counts and the others as bit patterns, with discrete Laplace or discrete Gaussian dummies, and takes the
+    best. The count of empty columns of bit patterns may have less noise than the others. Then epsilon is certified. The
+    whole epsilon is used.
 
     Args:
         publishers: number K of publishers, 1 to 20.
@@ -124,7 +124,7 @@ def plan_views(
         delta: in (0, 1).
         unions: wanted standard error (people) of each union of publishers, for example {(0, 1, 2): 1000.0}.
         overlaps: the same for overlaps; an overlap needs the unions of all its parts.
-        contacts: assumed numbers of people with 1, 2, ... contacts (the last: or more), if frequencies are wanted.
+        contacts: assumed numbers of people with 1, 2, ... contacts (last: that many or more), if these are wanted.
         contacts_error: wanted standard error (people) of each of these numbers.
         hashes: number of hash functions.
 

@@ -29,12 +29,12 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
     as many columns.
 
     For one hash function this is `dp.epsilon` of a uniform shuffle of n = `bits` reports of `BitFlipping(width=filters,
-    p=p)`. For h > 1 hash functions the upper bound follows from group privacy: the divergence HS at eps over h columns
-    is at most the sum over i < h of e**(i eps/h) HS at eps/h over one column. In the datasets of the lower bound one
-    person changes h columns, and all other columns are alike.
+    p=p)`. For h > 1 hash functions the upper bound follows from group privacy: the hockey-stick divergence at eps over
+    h columns is at most the sum over i < h of e**(i eps/h) times that at eps/h over one column. The lower bound is that
+    of datasets in which one person changes h columns and all others are alike.
 
     Args:
-        filters: number of filters, 1 to 62; with more than 24 the upper bound, a plain privacy blanket, is loose.
+        filters: number of filters, 1 to 62; with more than 24 the upper bound (the privacy blanket's) is loose.
         bits: number of bits of each filter.
         p: probability of a flip, in (0, 1/2); rounded up to a multiple of 2**-64, as `BitFlipping` does.
         delta: in [0, 1).
@@ -77,8 +77,8 @@ def guarantee(*, filters: int, bits: int, p: float, delta: float, hashes: int = 
 def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -> Bound:
     """Return epsilon (nats) of one pair of datasets: all columns 0...0, against one of them at 1...1.
 
-    The paper takes this pair for the worst. It often is, or nearly, but the result is no guarantee. The result is the
-    larger epsilon of the two directions; the bracket includes a relative error of delta of up to 1e-3.
+    The buffling paper takes this pair as the worst case. It often is, or nearly, but the result is no guarantee. The
+    result is the larger epsilon of the two directions; the bracket includes a relative error of delta of up to 1e-3.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -120,7 +120,7 @@ def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tup
 
 
 def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
-    """Return epsilon between ONE filter with `ones` ones and its neighbours with a bit changed. This is no guarantee.
+    """Return epsilon of ONE filter with `ones` ones against its neighbours with one bit changed. This is no guarantee.
 
     Exact up to rounding. The result depends on the private data: publishing it, or choosing p by it, reveals data. Its
     unit is "nats, this dataset only".
@@ -182,14 +182,14 @@ def estimate_flip_prob(
 
     The search brackets p; it is deterministic. With basis "certified", the certified upper bound of epsilon at the
     returned p was computed and is at most the target. No smaller p meets the target, up to the width of the bracket,
-    because epsilon falls as p grows (more flips are a post-processing).
+    because epsilon falls as p grows (further flips are post-processing).
 
     Args:
         filters: number of filters.
         bits: number of bits of each filter.
         epsilon: the target in nats, > 0.
         delta: in (0, 1).
-        hashes: number of hash functions (columns that one person touches).
+        hashes: number of hash functions (columns that one person changes).
         basis: "certified", or "pair" for the published pair of datasets, one column: no guarantee.
 
     Raises:

@@ -38,8 +38,9 @@ def ratio_of_hypergeometric_mgf(
 ) -> Floats:
     """Return E[z**xi_1]/E[z**xi_2] for each output count; the likelihood ratio is p/(1-p) times this number.
 
-    Here z = ((1-p)/p)**2. Where y_d + y < m, Gauss' continued fraction gives the result. Elsewhere the printed formula
-    is 0/0, and the result is from the reflection R(y|y_d) = 1/R(m - y|m - y_d - 1).
+    z = ((1-p)/p)**2. xi_1 and xi_2 are the numbers of ones among y of m bits, of which y_d + 1 and y_d are ones. If y_d
+    + y < m, Gauss' continued fraction gives the result. Otherwise buffling's formula is 0/0, and the result follows
+    from R(y|y_d) = 1/R(m - y|m - y_d - 1) for the likelihood ratio R.
 
     Args:
         count_input_ones: y_d, from 0 to bits - 1.
@@ -79,7 +80,7 @@ def evaluate_gauss_continued_fraction(
 
     The result is 1/(1 + k_0 z/(1 + k_1 z/(1 + ...))) with all k_i >= 0, and 0 from some i on. The fractions cut off at
     depths T and T + 1 bracket it, so T is doubled until they agree to `tolerance`. No fixed T suffices: near half-full
-    filters, the necessary T grows like the square root of m.
+    filters of m bits, the necessary T grows like the square root of m.
 
     Raises:
         InvalidInputError: an argument out of range.

@@ -142,7 +142,7 @@ _TIES = 1e-9  # ratios this close, relative, count as equal
 
 @dataclass(frozen=True, kw_only=True)
 class LargestRatio:
-    """The largest signal-to-noise ratio over all changes j -> i, and the changes (j, i), j < i, that attain it."""
+    """The largest signal-to-noise ratio over changes j -> i of a bit pattern, and all (j, i), j < i, that attain it."""
 
     ratio: float
     changes: tuple[tuple[int, int], ...]
@@ -222,7 +222,7 @@ def coefficients(counts: npt.ArrayLike, *, p: float, change: tuple[int, int]) ->
     """Return the weights c of the counts that attain the signal-to-noise ratio of a change j -> i, shape (2**k,).
 
     c solves B c = a (see `ratios`), up to a factor and a constant; here its sum is 0, its Euclidean length 1, and a.c >
-    0. For d = m e_0 and 0 -> 2**k - 1, c_i is proportional to (q/p)**(2|i| - k) + constant.
+    0. For empty filters and 0 -> 2**k - 1, c_i is proportional to (q/p)**(2|i| - k) + constant, q = 1 - p.
 
     Args:
         counts: d, columns by bit pattern before flipping, shape (2**k,).
@@ -248,7 +248,7 @@ def coefficients(counts: npt.ArrayLike, *, p: float, change: tuple[int, int]) ->
 
 
 def ratio_from_empty(filters: int, *, bits: int, p: float) -> float:
-    """Return the signal-to-noise ratio ((p**2/q + q**2/p)**k - 1)/m: all filters empty, and one column becomes 1...1.
+    """Return ((p**2/q + q**2/p)**k - 1)/m, q = 1 - p: the signal-to-noise ratio if an empty column becomes 1...1.
 
     Args:
         filters: k, 1 to 10.

@@ -28,9 +28,9 @@ _HINT: Final = "Use dp.epsilon (or dp.compose) for a certified bound."
 def information(protocol: Protocol) -> float:
     """Return mu**2 = I*/n, where the curve of mu-GDP approximates the worst-case privacy curve for large n.
 
-    I* = max over values a, b of the target and x of all others of sum_y (Q_a - Q_b)(y)**2/Q_x(y). The
-    adversary knows the number and distribution of dummies, which count like other reports. The result is infinite if no
-    other person or dummy ever sends a report that distinguishes a from b.
+    I* = max over values a, b of the target and x of all others of sum_y (Q_a - Q_b)(y)**2/Q_x(y), with Q_x the report
+    distribution. Dummies count like reports; the adversary knows their number and distribution. The result is infinite
+    if no other person or dummy ever sends a report that distinguishes a from b.
 
     Raises:
         UnsupportedProtocolError: no analysis for this randomizer, or for this shuffler.
@@ -60,7 +60,7 @@ def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
         InvalidInputError: no rounds, times < 1, or delta out of range.
         UnsupportedProtocolError: no analysis for a randomizer and shuffler; or the approximation fails. It fails if a
             report distinguishes two values and no other person can send it, or if so few reports are equal (local
-            epsilon about ln n, or tiny n) that a single report changes the loss by more than 0.1 mu**2/epsilon.
+            epsilon about ln n, or tiny n) that one report changes the loss by more than `information` * 0.1/epsilon.
 
     Source: docs/theory/curves.md, Remark 5.
 

@@ -93,11 +93,11 @@ def design(
     """Return a randomizer of small error for n people that meets a central and a local epsilon.
 
     Central epsilon after a uniform shuffle is certified, independently of the search; local epsilon holds if the
-    shuffler is compromised. The search minimizes the error subject to a bound on the Gaussian limit of central epsilon,
-    which is convex, and adjusts this bound until the certified upper bound meets the target. For losses of single
-    reports, the error is within a few thousandths of the minimum under that limit. For "shares" and "distribution", the
-    search starts from the best mixture of many reports (those of randomized response included) and ends at a local
-    minimum. For values without an order the gain over `RandomizedResponse` and `SubsetSelection` is small or zero.
+    shuffler is compromised. The search minimizes the error under a convex constraint on an approximate (Gaussian)
+    central epsilon, and adjusts it until the certified upper bound meets the target. For losses of single reports, the
+    error is within a few thousandths of the minimum under that constraint. For "shares" and "distribution", the search
+    starts from the best mixture of many reports (those of randomized response included) and ends at a local minimum.
+    For values without an order the gain over `RandomizedResponse` and `SubsetSelection` is small or zero.
 
     Args:
         n: number of people.
@@ -105,15 +105,15 @@ def design(
         epsilon: the target for central epsilon in nats, above 0, at most 40.
         delta: in (0, 1).
         local_epsilon_max: upper limit of the local epsilon in nats, above 0, at most 40. Local epsilons beyond ln(n)
-            are not used, because so rare reports are not protected by other reports.
-        loss: "shares" (error of the k estimated shares), "distribution" (of the estimated shares of values up to each
-            value, for values with an order); of single reports that are one of the k values each: "absolute"
-            or "squared" distance in steps, "match" (1 if it is another value); or costs >= 0, shape (k, reports).
+            are not used: other reports do not hide reports that are so rare.
+        loss: the error of the estimated shares ("shares"), or of their cumulative sums, for ordered values
+            ("distribution"); of a single report, which is then one of the k values: "absolute" or "squared" distance in
+            steps, or "match" (1 if it is not the true value); or an array of costs >= 0, shape (k, reports).
 
     Raises:
         InvalidInputError: an argument out of range, or an unknown loss.
         MissingDependencyError: without `pip install "hushuffle[design]"`.
-        NumericalError: the solver gives up.
+        NumericalError: the solver finds no solution.
 
     Source: docs/theory/curves.md, Remark 5, Lemma 7, Lemma 8 and Theorem 9.
 

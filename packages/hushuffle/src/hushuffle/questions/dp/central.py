@@ -39,8 +39,8 @@ def delta(protocol: Round, *, epsilon: float, reports_per_person: int = 1) -> Bo
     the bound's witness.
 
     Args:
-        protocol: the collection, or what `dp.per_person` or `dp.from_pld` gives; with different randomizers, epsilon is
-            for all people, or for a `member` of a group.
+        protocol: the collection, or the result of `dp.per_person` or `dp.from_pld`. For a `MixedProtocol`, the figure
+            holds for all people, or for one group (`MixedProtocol.member`).
         epsilon: in nats, finite, >= 0.
         reports_per_person: the largest number of the n reports from one person. Neighbouring datasets replace all
             reports of one person; the number of reports of each person stays the same.
@@ -72,13 +72,13 @@ def epsilon(protocol: Round, *, delta: float, reports_per_person: int = 1, toler
         protocol: as for `delta`.
         delta: in [0, 1).
         reports_per_person: as for `delta`.
-        tolerance: how wide the bracket may be, relative to its value, in [0, 0.2]. Both bounds are still certified; the
-            bracket is wider only where it also is without a tolerance. For most randomizers 0.01 halves the time.
+        tolerance: how wide the bracket may be, relative to its value, in [0, 0.2]. Both bounds stay certified; only
+            brackets that also have a width without a tolerance become wider. For most randomizers 0.01 halves the time.
 
     Raises:
         InvalidInputError: delta, reports_per_person or tolerance out of range.
         UnsupportedProtocolError: no analysis for this randomizer and shuffler.
-        NumericalError: rounding hides the crossing (never observed above delta = 1e-30).
+        NumericalError: rounding errors hide the result (never observed above delta = 1e-30).
 
     Source: docs/theory/two-values.md, docs/theory/blanket.md, docs/theory/datasets.md, docs/theory/pool.md; several
     reports of each person: docs/theory/composition.md, Theorem 8 and Lemma 9.
@@ -119,7 +119,7 @@ def per_person(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports: int
 
     Raises:
         InvalidInputError: fewer than one report.
-        UnsupportedProtocolError: no analysis for this randomizer and shuffler; several reports and several randomizers.
+        UnsupportedProtocolError: no analysis for this randomizer and shuffler, or for several reports and randomizers.
 
     Source: docs/theory/composition.md, Theorem 8 and Lemma 9.
 

@@ -354,7 +354,7 @@ class PrivacyProfile:
 
 
 def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) -> PrivacyProfile:
-    """Return the privacy curve of one protocol or of composed rounds, with bounds for tests and guesses, and charts.
+    """Return the privacy curve of one protocol or of composed rounds, with bounds on membership inference, and charts.
 
     Relation, adversary and bounds are as for `dp.epsilon` and `dp.compose`. Values are computed only on request.
 

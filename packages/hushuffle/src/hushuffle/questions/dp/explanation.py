@@ -25,7 +25,7 @@ _WIDTH: Final = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """One step of a proof: a release, the rule or law that treats it, and the steps for the simpler releases.
+    """One step of a proof: a release, and a rule (reduces it to simpler releases) or a law (a formula for its figures).
 
     Args:
         release: the release in words.
@@ -71,7 +71,7 @@ def explain(
     instantaneous: Mechanism | None = None,
     changes: int = 0,
 ) -> Explanation:
-    """Return the rules and the laws from which the central figures follow, as a tree.
+    """Return the theorems (rules and laws, see `Explanation`) from which the central figures follow, as a tree.
 
     The figures are those of `dp.epsilon`; with `waves`, of `dp.waves`; for several rounds, of `dp.compose`.
 

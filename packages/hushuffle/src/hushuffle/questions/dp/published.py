@@ -54,8 +54,8 @@ class _Published(TypingProtocol):
 def hoeffding_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     """Return an upper bound on delta from the privacy blanket and Hoeffding's inequality (k-ary randomized response).
 
-    Valid for every n, dummies included. Ladjel et al. 2021 print a = 1 - e**epsilon for e**epsilon - 1, and a wider
-    interval than the length b = k theta (1 + e**epsilon) that suffices.
+    Valid for every n, dummies included. Ladjel et al. 2021 print 1 - e**epsilon in place of e**epsilon - 1, and a wider
+    interval than the length k theta (1 + e**epsilon) that suffices (theta as in `RandomizedResponse`).
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.
@@ -85,8 +85,8 @@ def hoeffding_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 def bennett_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     """Return an upper bound on delta from the privacy blanket and Bennett's inequality (k-ary randomized response).
 
-    Valid for every n, dummies included, with the raw second moment c = E[L**2] and the factor
-    b_+/ln(1 + a b_+/c). As printed by Ladjel et al. 2021, with b_+/(a (m + d) ln(1 + a b_+/c)), it is no upper bound.
+    Valid for every n, dummies included. For losses L <= b_+ with mean -a and second moment c, the factor is b_+/ln(1 +
+    a b_+/c). Ladjel et al. 2021 print b_+/(a (m + d) ln(1 + a b_+/c)), which gives no upper bound.
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.

@@ -2,7 +2,7 @@
 
 A group contains the people whose records must not be distinguished. A Mallows shuffle about a reference order ensures
 that exchanging records inside a group changes the probability of any release by a factor of at most e**alpha, where
-alpha = theta * sensitivity. `kendall_sensitivity` is exact; `published_sensitivity` is the paper's bound.
+alpha = theta * sensitivity. `kendall_sensitivity` is exact; `published_sensitivity` is the bound of Meehan et al. 2022.
 """
 
 from hushuffle.mechanisms.shufflers import sample_mallows

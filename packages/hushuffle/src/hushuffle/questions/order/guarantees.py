@@ -141,7 +141,7 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
     """Return sentences about `alpha`: how much a belief can change, and how likely a household's records are located.
 
     `group` is the size of the smallest group, and `wanted` is the size of the household. The second sentence is missing
-    if wanted >= group/2, since Theorem 4.2 then does not apply.
+    if wanted >= group/2, since Theorem 4.2 of Meehan et al. 2022 then does not apply.
 
     Raises:
         InvalidInputError: the reasons are those of `posterior_probability` and `reidentification`.
@@ -233,8 +233,8 @@ def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = 
     """Return the distribution of a Mallows shuffle: every order of at most eight people with its probability.
 
     The first array, shape (n!, n), contains the orders: the release is z[j] = y[order[j]]. The second, shape (n!,),
-    contains their probabilities, proportional to e**(-theta d), d the `distance` of an order from no change of
-    place. It is measured in ranks of the reference: tau with order[reference[i]] = reference[tau[i]].
+    contains their probabilities, proportional to e**(-theta d). d is the `distance` from the identity to tau, the order
+    in ranks of the reference: order[reference[i]] = reference[tau[i]].
 
     Raises:
         InvalidInputError: `reference` is not a permutation of 0..n-1 or has more than eight people, `theta` is not
@@ -268,7 +268,7 @@ def inferential_loss(
     `prior`, shape (k,) * n, is the joint distribution of the n values. `channel` (k inputs) is every client's
     randomizer. `law` is the distribution of the order, such as `mallows_law`; None is the fixed order of the people.
     With `group`, the adversary knows the records outside the group and the multiset inside it, and the loss is over its
-    members (left side of Theorem 4.1). The result is exact up to 1e-9; it is infinite if a release rules a value out.
+    members. The result is exact up to 1e-9; it is infinite if a release rules a value out.
 
     Raises:
         InvalidInputError: `prior` is not a distribution over n values of the channel's k inputs, `law` does not

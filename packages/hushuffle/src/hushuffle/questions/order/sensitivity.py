@@ -37,7 +37,7 @@ _EXACT: Final = Citation(
 
 
 def kendall_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
-    """Return the exact sensitivity of Kendall's distance, the largest over all groups.
+    """Return the exact sensitivity of Kendall's distance: its largest change if members of any one group swap ranks.
 
     `reference`, shape (n,), lists the person at each rank: `reference[rank] = person`. `groups` is a list of
     integer arrays, an (offsets, members) tuple, or `Groups`.
@@ -67,7 +67,7 @@ def sensitivity(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dista
 
 
 def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Distance = "kendall") -> Integers:
-    """Return the exact sensitivity of a distance between orders for each group, shape (g,).
+    """Return the exact sensitivity (see `kendall_sensitivity`) of a distance for each of g groups, shape (g,).
 
     Sorting the memberships takes most of the time.
 
@@ -95,7 +95,7 @@ def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dis
 
 
 def published_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
-    """Return w(w+1)/2, w the `width`: an upper bound on `kendall_sensitivity`, which the paper prints as its value.
+    """Return w(w+1)/2, w the `width`: an upper bound on `kendall_sensitivity`; Meehan et al. print it as the value.
 
     Raises:
         InvalidInputError: `reference` is not a permutation of 0..n-1, or `groups` is invalid.
@@ -126,7 +126,7 @@ def width(reference: npt.ArrayLike, groups: GroupsLike) -> int:
 
 
 def widths(reference: npt.ArrayLike, groups: GroupsLike) -> Integers:
-    """Return the distance in ranks between the outermost members of each group, shape (g,).
+    """Return the distance in ranks between the outermost members of each of g groups, shape (g,).
 
     Raises:
         InvalidInputError: `reference` is not a permutation of 0..n-1, or `groups` is invalid.
@@ -191,7 +191,7 @@ def _spread(rank: Integers, groups: Groups, *, squared: bool) -> Integers:
 def alpha_for_theta(
     theta: float, *, reference: npt.ArrayLike, groups: GroupsLike, distance: Distance = "kendall"
 ) -> Bound:
-    """Return alpha = theta * sensitivity in nats, for any groups, also if theta was chosen for other groups.
+    """Return alpha = theta * sensitivity in nats, for any groups, even if theta was chosen for other groups.
 
     Exact (rounded up once). If theta is math.inf, no record moves, and alpha is infinite unless every group has one
     person.
@@ -242,7 +242,7 @@ def theta_for_alpha(
 def alpha_for_groups(
     alpha: float, *, reference: npt.ArrayLike, groups: GroupsLike, others: GroupsLike, distance: Distance = "kendall"
 ) -> Bound:
-    """Return the alpha for the groups `others` of a shuffle designed for `alpha` and `groups`.
+    """Return the alpha (nats) for the groups `others`, of a shuffle designed to give `alpha` for `groups`.
 
     The result is alpha * sensitivity(others) / sensitivity(groups), with exact sensitivities, rounded up once. If
     theta was computed from the *published* sensitivity, the result is too large: use `alpha_for_theta`.

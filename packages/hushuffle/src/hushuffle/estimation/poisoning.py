@@ -47,7 +47,7 @@ class PoisoningGain:
 
 
 def poisoning_gain(protocol: Protocol | MixedProtocol, *, fakes: int, reports_per_person: int = 1) -> PoisoningGain:
-    """Return the maximal poisoning gain of Sybil clients for any value's share; the bounds are exact.
+    """Return how far Sybil clients can move any value's estimated share (maximal poisoning gain): exact bounds.
 
     If groups of people have different randomizers, the bounds are attained if each Sybil client joins the group that
     it chooses. The gain is then that of the weighted share, which `estimate` estimates.

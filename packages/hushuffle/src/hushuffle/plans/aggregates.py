@@ -71,7 +71,7 @@ class GroupingSet:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupingQuery:
-    """SELECT functions of `values` ... GROUP BY GROUPING SETS; each set has `partitions`, one compute node each.
+    """SELECT functions of `values` ... GROUP BY GROUPING SETS, each set split over `partitions` compute nodes.
 
     Partitions are contiguous: a group is in partition group * partitions // groups.
 
@@ -158,7 +158,7 @@ class GroupStatistics:
 
     @classmethod
     def of(cls, name: str, values: Sequence[str], numbers: Floats) -> GroupStatistics:
-        """Return the statistics that an array contains whose layout is that of `numbers`."""
+        """Return the statistics of columns `values` in an array with the layout of the property `numbers`."""
         v = len(values)
         sums, least, greatest = (dict(zip(values, numbers[1 + place * v :], strict=False)) for place in range(3))
         return cls(name=name, count=numbers[0], sum=sums, min=least, max=greatest)

@@ -26,7 +26,7 @@ _BLOCK: Final = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class CentroidNoise:
-    """Noise that a centroid's node adds to its two results: the sum of its points, and `radius` times their number.
+    """Noise that a centroid's compute node adds to its two results: the points' sum, and `radius` times their number.
 
     Devices clip points to norm at most `radius`: Euclidean for "gaussian", the sum of absolute values for
     "laplace". One replaced point changes all sums and counts together by at most 2 `radius` (Euclidean), or 4
@@ -60,7 +60,7 @@ class CentroidNoise:
         object.__setattr__(self, "scale", _checks.positive("scale", self.scale))
 
     def release(self, *, name: str, start: str) -> Release:
-        """Return the cost of one release of all centroids: rho = 2 (radius/scale)^2, or epsilon = 4 radius/scale."""
+        """Return one release of all centroids by `start`, with rho = 2 (radius/scale)^2 or epsilon = 4 radius/scale."""
         share = Fraction(self.radius) / Fraction(self.scale)
         if self.kind == "gaussian":
             return Release(name=name, start=start, rho=_upwards(2 * share * share))

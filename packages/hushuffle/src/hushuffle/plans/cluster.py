@@ -18,7 +18,7 @@ MOST_SCRAMBLERS: Final = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """A group of `sources` nodes with disjoint data that each send one message to one of the same `targets` targets.
+    """Nodes (devices or servers) with disjoint data: each of `sources` nodes sends a message to one of `targets` nodes.
 
     Messages have one size and sealed content. An observer of the network sees which scrambler or source sends how
     many messages to which target. Every run of a cluster draws fresh randomness.
@@ -33,7 +33,7 @@ class Cluster:
         reads: names of the plan's data of which each source has its own part; empty if the sources use only the
             messages that they receive.
         sampling: how a message's target is drawn; None in a fixed cluster.
-        scrambler: the dummies that each scrambler adds; None without scramblers. A cap needs batches of one size.
+        scrambler: the shuffler in front of the targets, with its dummies; None: none. A cap needs batches of one size.
         batch: the largest number of sources that share a scrambler (default: one scrambler for all). Sources are
             spread evenly, so that batch sizes differ by at most one.
         min_batch: the smallest number of sources with which a scrambler releases its batch; the guarantee is for this
@@ -192,7 +192,7 @@ class TrafficNumbers(TypedDict, total=False):
 class Traffic:
     """How the targets of a cluster's messages are hidden.
 
-    With `dummies` (0 too) or `batch`, messages go through scramblers.
+    With `dummies` (even 0) or `batch`, messages go through scramblers: shufflers that add dummies.
 
     Args:
         sigma: probability that a message goes to a random target instead of its own.

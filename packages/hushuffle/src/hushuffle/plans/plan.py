@@ -16,7 +16,7 @@ Carries = Literal["hidden", "released", "assumed public"]
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """`items` data items, one for each person (or tuple): the guarantee is for changing one of them.
+    """`items` data items, one for each person (or record): the guarantee is for changing one of them.
 
     Two `Data` of one plan are disjoint: no item is in both.
     """
@@ -72,8 +72,8 @@ class Release:
 class Plan:
     """An execution plan: a graph of clusters without cycles.
 
-    The guarantee (Theorem 1, made precise): if `refusals()` is empty, then changing one item of
-    data `d` is hidden by the composition of
+    The guarantee (Theorem 1 of Ladjel et al. 2021, corrected): if `refusals()` is empty, a change of one item of data
+    `d` is hidden by the composition of
 
     - `cluster.protocol` of every cluster in `reachable(d)`, not only of those on the longest path. If
       `coins_known(cluster)`, its epsilon must hold for an observer who knows which sources were redirected (the
@@ -248,7 +248,7 @@ class Plan:
         return cluster.sources if fed else 1
 
     def refusals(self) -> tuple[str, ...]:
-        """Return sentences that state why Theorem 1 does not apply; empty if it applies."""
+        """Return sentences that state why the plan's guarantee (see the class) does not apply; empty if it applies."""
         sentences = []
         for layer in self.layers:
             for cluster in layer:
@@ -263,7 +263,7 @@ class Plan:
 
     @property
     def applies(self) -> bool:
-        """Whether Theorem 1 applies: `refusals` is empty."""
+        """Whether the plan's guarantee applies: `refusals` is empty."""
         return not self.refusals()
 
 
@@ -279,7 +279,7 @@ class Costs:
 
     `messages`: number of messages sent. `unprotected`: number of messages without scramblers, dummies and flooding.
     `channels`: number of opened channels; a scrambler opens a channel to every target. `busiest`: the largest
-    number of channels of one sending node. `used`: expected number of tuples that reach their own targets.
+    number of channels of one sending node. `used`: expected number of records that reach their own targets.
     """
 
     messages: int
@@ -381,7 +381,7 @@ def sources_needed(used: int, sampling: TargetSampling) -> int:
     The sources in excess of `used` are the additional consents.
 
     Raises:
-        InvalidInputError: no tuple ever reaches its target.
+        InvalidInputError: no record ever reaches its target.
 
     Source: docs/theory/traffic.md, Theorem 8 (published: S/(1 - sigma), without random hits).
 

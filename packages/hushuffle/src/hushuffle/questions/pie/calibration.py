@@ -37,7 +37,7 @@ from hushuffle.randomness import SCALE
 class Route:
     """One proof of a lower bound on the Bayes error, and the least noise for which it proves the target.
 
-    `epsilon` is the largest epsilon_0 in nats (`math.inf`: none is necessary; None: even the most noise is not
+    `epsilon` is the largest epsilon_0 in nats (`math.inf`: no noise is necessary; None: even the most noise is not
     enough for this proof). `protocol` has a randomizer with this epsilon.
     """
 
@@ -69,12 +69,12 @@ class Route:
 def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
     """Return the least noise for which each proof shows a Bayes error of at least `bayes_error`.
 
-    The proofs, for one report and a uniform prior on the n people:
+    The proofs, for one report and a uniform prior on the n people, with theorems of Murakami, Takahashi 2021:
 
     1. the exact Bayes error: `bayes_error` (for local hashing, its bound by the number of buckets),
     2. the exact alpha* and Fano's inequality: `alpha` and `fano_error`,
-    3. the paper's bound for the mechanism and Fano's inequality: Theorem 4.2, or Theorem 4.4 for local hashing,
-    4. the paper's bound for any local randomizer and Fano's inequality: Proposition 4.1.
+    3. the published bound for the mechanism and Fano's inequality: Theorem 4.2, or Theorem 4.4 for local hashing,
+    4. the published bound for any local randomizer and Fano's inequality: Proposition 4.1.
 
     All proofs guarantee the same error. Each requires at least as much noise as the previous proof; an exception is
     Theorem 4.4 with few buckets, which may require more than Proposition 4.1. The protocol's own epsilon is not used.
@@ -189,7 +189,7 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = Non
     """Return the largest epsilon_0 of k-ary randomized response whose exact Bayes error is at least `bayes_error`.
 
     In nats, rounded down; math.inf if no noise is necessary, since few values (or buckets) do not identify many people.
-    With g, return that of local hashing with g buckets, for the lower bound on its Bayes error.
+    With g, the mechanism is local hashing with g buckets, and the lower bound on its Bayes error counts.
 
     Raises:
         InvalidInputError: an argument out of range, or an error of at least 1 - 1/n, the error of random guessing.
@@ -215,8 +215,8 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = Non
 def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None) -> float:
     """Return the largest epsilon_0 of k-ary randomized response whose exact `alpha` is at most `alpha_bits`.
 
-    In nats, rounded down; math.inf if no noise is necessary. With g, return that of local hashing with g buckets,
-    for the upper bound on its alpha.
+    In nats, rounded down; math.inf if no noise is necessary. With g, the mechanism is local hashing with g buckets, and
+    the upper bound on its alpha counts.
 
     Raises:
         InvalidInputError: an argument out of range, or an alpha so small that theta < 2**-64.
@@ -311,9 +311,9 @@ def best_hashing_for_theta(
 ) -> LocalHashing:
     """Return the local hashing of least variance with at most `largest` buckets, at a fixed theta.
 
-    `theta` is the difference between the probabilities of the true bucket and of each other bucket. By Theorem 4.8
-    more buckets are better. Only collisions of the hash family for k values can make fewer better. The search tries
-    about eight numbers of buckets per factor of two.
+    `theta` is the difference between the probabilities of the true bucket and of each other bucket. More buckets lower
+    the variance (at `frequency`), as Murakami and Takahashi show; only collisions of the hash family for k values can
+    reverse this. The search tries about eight numbers of buckets per factor of two.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -333,13 +333,11 @@ def best_hashing_for_error(
 ) -> LocalHashing:
     """Return the local hashing of least variance with at least this Bayes error, for one report and a uniform prior.
 
-    The error is exact; theta is chosen for it: j theta + 1 - theta <= n (1 - error), j = min(n, k, g). Here theta is
-    the difference between the probabilities of the true bucket and of each other bucket; `best_hashing_for_theta`
-    fixes it instead.
-    Fewer buckets than people allow a larger theta. If g <= n (1 - error), no noise is necessary, since g buckets
-    distinguish at most g people. A hash without noise is best for frequent values; many buckets are best for rare
-    values (see `frequency`). Without noise the bucket is visible (epsilon_0 = math.inf): only which of its about k/g
-    values is true stays hidden.
+    The error is exact. For g buckets, at most `largest`, theta (the probability of the true bucket minus that of each
+    other bucket) is the largest with j theta + 1 - theta <= n (1 - error), j = min(n, k, g). Fewer buckets than people
+    allow a larger theta. If g <= n (1 - error), no noise is necessary, since g buckets distinguish at most g people. A
+    hash without noise is best for frequent values, many buckets for rare values: the variance is that at `frequency`.
+    Without noise the bucket is visible (epsilon_0 = math.inf): only which of its about k/g values is true stays hidden.
 
     Raises:
         InvalidInputError: an argument out of range, or an error of 1 - 1/n or more.

@@ -24,10 +24,10 @@ def alpha(protocol: Protocol, *, order: float = 1.0) -> Bound:
     """Return alpha* in bits: the most information that a report can reveal about its sender, over all populations.
 
     alpha* = sup I(U;Y) over all joint distributions of person U (n people) and value X. It is the smallest alpha for
-    which the randomizer has (U, alpha)-PIE privacy. The computation depends on the randomizer:
+    which the randomizer has (U, alpha)-PIE privacy. With mu, nu the probabilities of the true and another value:
 
-    - symmetric randomized response: mu log2(mu/a) + (j-1) nu log2(nu/a), j = min(n, k), a = (mu + (j-1) nu)/j.
-      Exact; the float is the nearest one.
+    - symmetric randomized response: mu log2(mu/c) + (j-1) nu log2(nu/c), j = min(n, k), c = (mu + (j-1) nu)/j. Exact;
+      the float is the nearest one.
     - local hashing with g buckets: the same for the bucket, j = min(n, k, g). An upper bound, since in most hashes
       some values share a bucket; exact where none do (g at least the prime of the hash family).
     - any other finite channel: a certified bracket of width 1e-9 bits if n >= k. With fewer people than values, the
@@ -35,13 +35,13 @@ def alpha(protocol: Protocol, *, order: float = 1.0) -> Bound:
 
     With an `order` a > 1 the information is Sibson's of order a, between the mean case a = 1 and the worst case
     math.inf: a/(a-1) log2 of the sum over y of (sum_u p_u P(y|u)**a)**(1/a). Exact for randomized response, an upper
-    bound for local hashing; a bracket for other channels. A uniform sender is named with probability at most
-    (2**alpha*/n)**((a-1)/a).
+    bound for local hashing; a bracket for other channels. With a uniform prior, the sender is named with probability at
+    most (2**alpha*/n)**((a-1)/a).
 
     The adversary knows how values depend on persons, sees a single pseudonymised report, and guesses its sender. If the
-    protocol has `honest` people, n counts only them, since all others reveal their reports. Every shuffler is such a
-    pseudonymisation. The result does not cover what several reports reveal jointly. If only sums of one-hot vectors are
-    released, the result is an upper bound.
+    protocol has `honest` people, n counts only them, since all others reveal their reports. Every shuffler
+    pseudonymises reports so. The result does not cover what several reports reveal jointly. If only sums of one-hot
+    vectors are released, the result is an upper bound.
 
     Raises:
         InvalidInputError: order < 1.
@@ -78,13 +78,13 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
     """Return the Bayes error: the smallest probability that an adversary names the wrong sender of a report.
 
     The minimum is over all classifiers of one report and all distributions of values given persons; a given population
-    has at least this error. With the prior p_1 >= p_2 >= ..., the error is one minus
+    has at least this error. With the prior p_1 >= p_2 >= ..., and mu, nu as in `alpha`, it is one minus
 
     - symmetric randomized response: mu p_1 + sum_(i=2..j) max(mu p_i, nu p_1) + (k-j) nu p_1, j = min(n, k); for a
       uniform prior [j mu + (k-j) nu]/n. Exact; the float is the nearest one.
     - local hashing with g buckets: the same with g for k and j = min(n, k, g). A lower bound; exact where no two
       values share a bucket.
-    - any other finite channel: p_1 sum_y max_x Q(y|x), and at most the sum of as many p_i as there are outputs.
+    - any other finite channel: p_1 sum_y max_x Q(y|x), or, if smaller, the sum of the m largest p_i for m outputs.
       Exact (to 1e-15 for each row and column) for a uniform prior and n >= k, else a lower bound.
 
     The adversary is that of `alpha`; n counts the honest people. No shuffler changes the error. If only sums of one-hot
@@ -146,8 +146,8 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
 def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | None = None) -> Bound:
     """Return a lower bound on the Bayes error from t = `reports` reports of one person.
 
-    With p the `largest_prior` (default: 1/n, uniform) the sender is named with probability at most (p 2**(t alpha_a))
-    **((a-1)/a), alpha_a that of `alpha` with order a, and at most (t alpha + 1)/log2(1/p), which is Fano's bound. The
+    With p the `largest_prior` (default: 1/n, uniform) and alpha_a the `alpha` of order a, the sender is named with
+    probability at most (p 2**(t alpha_a))**((a-1)/a), and at most (t alpha + 1)/log2(1/p), which is Fano's bound. The
     result uses the smallest of Fano's bound and the orders 1.5, 2, 3, 5 and infinity. For local hashing, alpha_a is an
     upper bound; for other channels only infinite order is used, where 2**alpha_a is sum_y max_x Q(y|x) over the rows
     that n people can have. The bound holds for any dependence between the t values and the person.
@@ -201,8 +201,8 @@ def contraction(protocol: Protocol) -> Bound:
 
     The formula depends on the randomizer:
 
-    - symmetric randomized response: theta tanh(epsilon_0/2) = (mu-nu)**2/(mu+nu).
-    - local hashing: 1-c times that of the randomized bucket, with c the probability that two values share a bucket.
+    - symmetric randomized response: (mu-nu) tanh(epsilon_0/2) = (mu-nu)**2/(mu+nu), with mu and nu as in `alpha`.
+    - local hashing: 1-c times that of the bucket's response, with c the probability that two values share a bucket.
     - any other finite channel: 1 - sum_y min_x Q(y|x), an upper bound (Doeblin).
 
     The first two are exact for n >= 2, as the nearest float: no smaller eta holds for all distributions of (U, X).
@@ -225,7 +225,7 @@ def contraction(protocol: Protocol) -> Bound:
 
 
 def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: int = 1) -> Bound:
-    """Return (1 - (1-eta)**t) I(U;X) in bits: an upper bound on I(U;Y), given I(U;X).
+    """Return (1 - (1-eta)**t) I(U;X) in bits, eta the `contraction`: an upper bound on I(U;Y), given I(U;X).
 
     `mutual_information` is I(U;X) in bits, or an upper bound on it. For t = `reports` independently randomized
     reports of one person it must be I(U; X_1..X_t) of all t values together: each of two correlated values can be

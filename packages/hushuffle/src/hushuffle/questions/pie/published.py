@@ -50,8 +50,8 @@ def ldp_alpha(protocol: Protocol) -> Bound:
 def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     """Return t theta log2 min(n, k) in bits, theta = mu - nu: an upper bound for randomized response.
 
-    It bounds alpha* for t = `reports` = 1 (Theorem 4.2), and the joint information of t independently randomized
-    reports of one person (Theorem 4.3).
+    It bounds alpha* for t = `reports` = 1, and otherwise the joint information of t independently randomized reports of
+    one person.
 
     Raises:
         InvalidInputError: reports < 1.
@@ -72,8 +72,8 @@ def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     """Return an upper bound, in bits, on the information in t = `reports` reports of a person by local hashing.
 
-    It is t * theta_GLH * log2(min(n, k)), with theta_GLH = mu - nu of the bucket. For t = 1 it bounds alpha* (Theorem
-    4.4), for t > 1 the joint information of t reports, each with its own hash (Theorem 4.5).
+    It is t * theta_GLH * log2(min(n, k)), with theta_GLH = mu - nu of the bucket. For t = 1 it bounds alpha*, for t > 1
+    the joint information of t reports, each with its own hash.
 
     Raises:
         InvalidInputError: reports < 1.
@@ -96,7 +96,7 @@ def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
 
 def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
-    """Return the smallest bound of the paper on alpha that applies to this randomizer and to `reports` per person.
+    """Return the smallest published bound on alpha that applies to this randomizer and to `reports` per person.
 
     Raises:
         InvalidInputError: reports < 1.
@@ -137,8 +137,8 @@ def people_who_differ(protocol: Protocol) -> int:
 def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None) -> Bound:
     """Return 1 - (alpha + 1)/log2(1/max p_U), or 0 if negative: a lower bound on the identification error.
 
-    `alpha_bits` bounds I(U;Y) in bits. max p_U is `largest_prior`, or 1/n by default (uniform prior). The paper's
-    equation (11) has log2(max p_U) in the denominator, which has the wrong sign.
+    `alpha_bits` bounds I(U;Y) in bits. max p_U is `largest_prior`, or 1/n by default (uniform prior). Equation (11) of
+    Murakami, Takahashi 2021 has log2(max p_U) in the denominator: the wrong sign.
 
     Raises:
         InvalidInputError: alpha_bits not finite and >= 0, n < 1, or largest_prior outside [1/n, 1].
@@ -161,8 +161,8 @@ def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None)
 def alpha_for_error(bayes_error: float, n: int, *, largest_prior: float | None = None) -> float:
     """Return the largest alpha in bits for which `fano_error` is at least `bayes_error`, rounded down.
 
-    The result is (1 - bayes_error) log2(1/max p_U) - 1. The paper's example after Corollary 3.9 prints these limits in
-    nats (2.07 and 6.21) although its alpha is in bits.
+    The result is (1 - bayes_error) log2(1/max p_U) - 1, with max p_U as in `fano_error`. The example after Corollary
+    3.9 of Murakami, Takahashi 2021 prints these limits in nats (2.07 and 6.21) although alpha is in bits.
 
     Raises:
         InvalidInputError: an argument out of range, or an error that this bound does not reach at any alpha.

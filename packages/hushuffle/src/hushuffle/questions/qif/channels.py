@@ -120,7 +120,7 @@ def reduced_noise(n: int, k: int, truth: Fraction) -> Channel:
 
 
 def noise_then_shuffle(n: int, k: int, truth: Fraction) -> Channel:
-    """Return NS, the cascade of `noise` and `shuffle`; it equals SN.
+    """Return NS, the cascade of `noise` and `shuffle`; it equals `shuffle_then_noise`.
 
     Source: Jurado et al. 2023, Proposition 11 and Table II.
 
@@ -152,7 +152,7 @@ def shuffle_then_noise(n: int, k: int, truth: Fraction) -> Channel:
 
 
 def noise_then_reduced_shuffle(n: int, k: int, truth: Fraction) -> Channel:
-    """Return NS^r, the cascade of `noise` and `reduced_shuffle`; it equals S^r N^r.
+    """Return NS^r, the cascade of `noise` and `reduced_shuffle`; equal to `reduced_shuffle`, then `reduced_noise`.
 
     Source: Jurado et al. 2023, Propositions 12 and 26, Tables III and V.
 

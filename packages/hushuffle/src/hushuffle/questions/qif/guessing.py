@@ -41,15 +41,15 @@ _ROUNDING: Final = 2.0**-50
 def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bound:
     """Return the probability that `adversary` (default: `Uninformed()`) guesses the target's value.
 
-    The result V is exact (relative error below 1e-12) without a shuffler, for the uninformed adversary, for two values
-    (except for the worst case over more than 100,000 known people if m or the number of unknown reports is odd), and
-    for more values if few people are known or all known people have one value. Otherwise it is a certified bracket. In
-    all tested cases the bounds on V - 1/k differed by less than 25 % for `Strong()` and 51 % for `Informed(m=...)` with
-    k = 3, by 12 % and 16 % with k = 5, by 2 % and 3 % with k = 20, and by a factor 3.3 for large given histograms of
-    several values. The computation takes a few seconds at most, up to n = 10**9. Dummies are uniform reports; if their
-    number is random, V is the mean over it. For other mechanisms than randomized response V is exact without a
-    shuffler; with one it is exact for few histograms of reports and the uninformed adversary, else a certified bracket
-    if the mechanism has a matrix or reports are sets (`SubsetSelection`), otherwise an upper bound.
+    For randomized response, the result V is exact (relative error below 1e-12) without a shuffler and for the
+    uninformed adversary. It is exact for two values, except in the worst case over more than 100,000 known people if
+    their number or that of unknown reports is odd. For more values it is exact if few people are known or all known
+    people have one value. Otherwise it is a certified bracket. In all tested cases the bounds on V - 1/k differed by
+    less than 25 % for `Strong()` and 51 % for `Informed(m=...)` with k = 3, by 12 % and 16 % with k = 5, by 2 % and 3 %
+    with k = 20, and by a factor 3.3 for large given histograms of several values. It takes a few seconds at most, up to
+    n = 10**9. Dummies are uniform reports; if their number is random, V is the mean over it. For other mechanisms V is
+    exact without a shuffler, and for the uninformed adversary if there are few histograms of reports. Otherwise it is a
+    certified bracket if the mechanism has a matrix or its reports are sets (`SubsetSelection`), else an upper bound.
 
     Args:
         protocol: the collection.
@@ -179,8 +179,8 @@ def guarantee_vulnerability(k: int, *, epsilon: float, delta: float) -> Bound:
 def asymptotic_vulnerability(protocol: Protocol) -> float:
     """Return an approximation of `vulnerability` for the uninformed adversary after a shuffle. It is not a bound.
 
-    The approximation is nu + theta (1/k + sqrt(2 ln k/(N k))), for N reports with N much larger than k ln k. For few
-    people it may exceed 1. It can be too low or too high: its error is 14 % at N = k = 1000 without noise.
+    It is nu + theta (1/k + sqrt(2 ln k/(N k))), nu and theta as in `RandomizedResponse`, for N reports, N >> k ln k.
+    For few people it may exceed 1. It can be too low or too high: its error is 14 % at N = k = 1000 without noise.
 
     Raises:
         UnsupportedProtocolError: no symmetric randomizer, or no uniform shuffle.
@@ -245,8 +245,8 @@ def quick_vulnerability(protocol: Protocol, *, adversary: Guesser) -> Bound:
     """Return `vulnerability`, or a certified bracket of it if the exact value takes long to compute.
 
     With k > 3 and no known value, the bounds differ by a relative 2e-6. In the worst case over known values with k > 2,
-    they differ by some 10 % of V - 1/k; for `Strong()`, little noise and few people by up to 55 %. The computation
-    takes 10 to 50 ms up to n = 10**6.
+    they differ by about 10 % of V - 1/k, with V the vulnerability; for `Strong()`, little noise and few people by up to
+    55 %. The computation takes 10 to 50 ms up to n = 10**6.
 
     Raises:
         HushuffleError: as for `vulnerability`.

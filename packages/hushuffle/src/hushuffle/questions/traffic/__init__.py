@@ -3,7 +3,7 @@
 `sampling_epsilon` and `scrambler_epsilon` are for one step; the private value is the target of a message.
 `plan_guarantee` and `plan_delta` are for a whole plan (`hushuffle.plans`): all steps that one data item reaches.
 `traffic_and_releases` returns separate epsilons of the traffic and of the releases. `collusions` is for colluding
-scramblers. `cheapest` chooses sampling, dummies and batches. `published` has the paper's formulas, for comparison.
+scramblers. `cheapest` chooses sampling, dummies and batches. `published` has formulas of Ladjel et al. 2021.
 """
 
 from hushuffle.questions.traffic import published

@@ -99,12 +99,12 @@ def cheapest(
 
     Args:
         targets: number of targets T, >= 2.
-        contributions: expected number of tuples that arrive at the targets.
+        contributions: expected number of records that arrive at their targets.
         epsilon: target in nats, > 0.
         delta: in [0, 1); at 0, scramblers (which have no cap here) do not help and are not tried.
         messages_at_most: limit on all messages (network load).
         channels_at_most: limit on the channels of one sending node: batch + T of a scrambler, flood + 1 of a source.
-        sources_at_most: limit on the sources; those beyond `contributions` are extra consents.
+        sources_at_most: limit on the sources; those beyond `contributions` are additional people who consent.
         convention: how a random target is drawn: "uniform" or "exclusive", as in `TargetSampling`.
 
     Raises:

@@ -110,7 +110,7 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
 
     Raises:
         InvalidInputError: delta out of range.
-        UnsupportedProtocolError: Theorem 1 does not apply; the message gives the reasons, `plan.refusals`.
+        UnsupportedProtocolError: the plan has no guarantee; the message gives the reasons, `plan.refusals`.
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 1, corrected; docs/theory/traffic.md, Theorem 6;
     docs/theory/composition.md, Theorem 3.
@@ -144,7 +144,7 @@ def plan_delta(plan: Plan, *, epsilon: float) -> Bound:
 
     Raises:
         InvalidInputError: epsilon out of range.
-        UnsupportedProtocolError: Theorem 1 does not apply.
+        UnsupportedProtocolError: the plan has no guarantee (`plan.refusals`).
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 1, corrected; docs/theory/traffic.md, Theorem 6.
 
@@ -174,11 +174,11 @@ def theorem_one(plan: Plan, *, delta: float) -> Bound:
     """Return the sum of the clusters' epsilons (nats) at equal shares of delta: an upper bound on the plan's epsilon.
 
     The sum is over all clusters and releases that an item reaches; the result is the largest over the plan's sets of
-    data. It is simpler and larger than `plan_guarantee`.
+    data. It is simpler than `plan_guarantee`, and larger.
 
     Raises:
         InvalidInputError: delta out of range.
-        UnsupportedProtocolError: Theorem 1 does not apply.
+        UnsupportedProtocolError: the plan has no guarantee (`plan.refusals`).
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 1, corrected; docs/theory/traffic.md, Theorem 6.
 
@@ -207,7 +207,7 @@ def traffic_and_releases(plan: Plan, *, delta: float) -> tuple[Bound, Bound] | N
 
     Raises:
         InvalidInputError: delta out of range.
-        UnsupportedProtocolError: Theorem 1 does not apply.
+        UnsupportedProtocolError: the plan has no guarantee (`plan.refusals`).
 
     Source: docs/theory/traffic.md, Theorems 6 and 10.
 
@@ -227,7 +227,7 @@ def traffic_and_releases(plan: Plan, *, delta: float) -> tuple[Bound, Bound] | N
 
 
 def cluster_guarantees(plan: Plan, *, delta: float) -> tuple[tuple[Cluster, Bound], ...]:
-    """Return (cluster, epsilon at `delta` for a changed target of one message) for every cluster with private targets.
+    """Return pairs (cluster with data-dependent targets, epsilon at `delta` if one message's target changes).
 
     >>> import hushuffle as hs
     >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate

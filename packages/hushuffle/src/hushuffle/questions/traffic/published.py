@@ -1,9 +1,9 @@
-"""The paper's formulas and simulations for a scrambler, for comparison with the certified results only.
+"""Formulas and simulations of Ladjel et al. 2021 for a scrambler, only for comparison with certified results.
 
-`theorem_four_epsilon` and `theorem_five_epsilon` are upper bounds: the paper's bounds, corrected, and never below
+`theorem_four_epsilon` and `theorem_five_epsilon` are upper bounds: those of the paper, corrected, and never below
 `scrambler_epsilon`. `printed_capped_epsilon` and `printed_bennett_epsilon` return plain numbers: formulas as printed,
-which are no bounds. `simulated_delta` and `simulated_epsilon` return plain numbers, too: estimates without an
-interval, since few of their samples have a positive sum.
+which are no bounds. `simulated_delta` and `simulated_epsilon` return plain numbers, too: estimates without an interval,
+since few of their samples have a positive sum.
 
 The convention is "uniform" unless stated. All use the mean over N = M + 1 + d, M ~ Bin(n - 1, sigma), of
 (1/N) E[L_1 + ... + L_N]_+ as in `hushuffle.curves.published`.
@@ -44,7 +44,7 @@ _TERMS: Final = {"hoeffding": published.hoeffding, "bennett": published.bennett}
 
 
 def printed_capped_epsilon(targets: int, sources: int, sigma: float, dummies: int) -> float:
-    """Return Theorem 3's epsilon (nats) of a capped scrambler, as printed: too small, no guarantee.
+    """Return the epsilon (nats) of a capped scrambler as Ladjel et al. 2021 print it: too small, no guarantee.
 
     The printed sum has C(d, k) in place of P(Bin(d, 1/T) >= k) for the dummies, and lacks a factor 1/(n - k). It is for
     the exclusive convention. Use `scrambler_epsilon` with a cap instead.
@@ -79,7 +79,7 @@ def printed_capped_epsilon(targets: int, sources: int, sigma: float, dummies: in
 def theorem_four_epsilon(
     targets: int, sources: int, sigma: float, dummies: int, *, delta: float, inequality: Inequality = "hoeffding"
 ) -> Bound:
-    """Return Theorem 4's epsilon (nats), corrected: an upper bound, at most the local epsilon.
+    """Return epsilon (nats) by Theorem 4 of Ladjel et al. 2021, corrected: an upper bound, at most the local epsilon.
 
     Here a = e**epsilon - 1 (printed: 1 - e**epsilon), and the interval has its exact length. With "bennett", Bennett's
     inequality with the corrected factor refines the bound. sigma = 0 (no sampling) is allowed.
@@ -111,10 +111,10 @@ def theorem_four_epsilon(
 
 
 def theorem_five_epsilon(targets: int, sources: int, sigma: float, dummies: int, *, delta: float) -> Bound:
-    """Return Theorem 5's epsilon (nats): a bound by Hoeffding's inequality for any randomizer with local epsilon_0.
+    """Return epsilon (nats) by Theorem 5 of Ladjel et al. 2021: Hoeffding's bound for any local randomizer.
 
     b = sigma (1 + e**epsilon)(e**epsilon_0 - e**-epsilon_0), a = e**epsilon - 1 (printed: 1 - e**epsilon). The interval
-    length b exceeds that of target sampling, so the bound is valid, but at least as large as that of Theorem 4.
+    length b exceeds that of target sampling, so the bound is valid, but at least as large as `theorem_four_epsilon`.
 
     Raises:
         InvalidInputError: an argument out of range, or sigma = 0 (no local epsilon).
@@ -136,7 +136,7 @@ def theorem_five_epsilon(targets: int, sources: int, sigma: float, dummies: int,
 
 
 def printed_bennett_epsilon(targets: int, sources: int, sigma: float, dummies: int, *, delta: float) -> float:
-    """Return the paper's refinement of Theorem 4 by Bennett's inequality (nats), as printed: no bound.
+    """Return epsilon (nats) by Bennett's inequality as Ladjel et al. 2021 print it: no bound.
 
     The printed factor b_+/(a (m + d) ln(1 + a b_+/c)) is 1/(a (m + d)) times the correct factor. b_+ is as printed in
     Lemma 5, and a = e**epsilon - 1. Where the formula has no solution, the result is the local epsilon.
@@ -164,7 +164,7 @@ def printed_bennett_epsilon(targets: int, sources: int, sigma: float, dummies: i
 def simulated_delta(
     targets: int, sources: int, sigma: float, dummies: int, *, epsilon: float, samples: int = 5000, seed: int = 1
 ) -> float:
-    """Return Algorithm 2's estimate of delta: the average over `samples` sums L_1 + ... + L_N for each N.
+    """Return the simulated delta of Ladjel et al. 2021: for each N, the mean over `samples` sums L_1 + ... + L_N.
 
     It estimates the privacy blanket's bound, which `scrambler_epsilon` sums exactly. It is no guarantee: if delta is
     small, few samples have a positive sum, and the estimate is often 0.
@@ -194,7 +194,7 @@ def simulated_delta(
 def simulated_epsilon(
     targets: int, sources: int, sigma: float, dummies: int, *, delta: float, samples: int = 5000, seed: int = 1
 ) -> float:
-    """Return the epsilon (nats) at which Algorithm 2's estimate is `delta`, with the same samples for every epsilon.
+    """Return the epsilon (nats) at which `simulated_delta` is `delta`, with the same samples for every epsilon.
 
     The result is at most the local epsilon. Arguments, Raises and Source are those of `simulated_delta`.
 

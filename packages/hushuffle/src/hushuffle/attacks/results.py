@@ -71,8 +71,8 @@ class Ranked:
 class Outcome(Ranked):
     """The result of one attack over all repetitions.
 
-    `entropy` is the PSE of the last scores in bits, and `published` the paper's bound. `again` is the share of reported
-    events that the attacker already knew.
+    `entropy` is the PSE of the last scores in bits, and `published` the bound of Murakami, Takahashi 2021. `again` is
+    the share of reported events that the attacker already knew.
     """
 
     tried: Try

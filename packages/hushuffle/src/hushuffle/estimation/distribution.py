@@ -63,8 +63,9 @@ def cumulative_ends(
     """Return intervals for the shares of people up to the levels `codes`, shape (codes, 2), each at `confidence`.
 
     Scores whose expectation is at most the indicator of "up to this level" give the lower bound. Scores whose
-    expectation is at least the indicator give the upper bound. So for any distribution, no bound is biased to its wrong
-    side. The choice of scores depends only on n, the dummies and the confidence; `shares` only determine the variances.
+    expectation is at least the indicator give the upper bound. So for any distribution, neither bound is biased
+    inwards. The choice of scores depends only on n, the dummies and the confidence; `shares` only determine the
+    variances.
 
     Source: docs/theory/numbers.md, Theorem 8.
     """

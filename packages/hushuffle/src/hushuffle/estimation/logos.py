@@ -28,9 +28,9 @@ _QUESTION = "Reach estimation"
 class LogoEstimate:
     """Unbiased estimates d_hat = P^-1 x of how many columns had each bit pattern, shape (2**k,); x: released counts.
 
-    The errors are over the flips, with the filters fixed. Their covariance is P^-1 B P^-1, where B = diag(P^T d) -
-    P^T diag(d) P is the covariance of x. Its unbiased estimate, with d_hat in the place of d, is P^-1 diag(x) P^-1
-    - diag(d_hat). Counts may be negative: they are not clipped.
+    P is the transition matrix of the flips, d the true counts. The errors are over the flips, with covariance P^-1 B
+    P^-1, where B = diag(P^T d) - P^T diag(d) P is the covariance of x. Its unbiased estimate, with d_hat in the place
+    of d, is P^-1 diag(x) P^-1 - diag(d_hat). Counts may be negative: they are not clipped.
 
     Source: docs/theory/estimation.md, Theorem 6.
     """
@@ -108,7 +108,7 @@ def true_logos(reports: Reports, *, protocol: Protocol) -> LogoEstimate:
 
 
 def inverse(flip: float) -> Array:
-    """Return the inverse of the flipping matrix [[q, p], [p, q]], shape (2, 2)."""
+    """Return the inverse of the flipping matrix [[q, p], [p, q]], q = 1 - p, shape (2, 2)."""
     keep = 1 - flip
     return np.array([[keep, -flip], [-flip, keep]]) / (keep - flip)
 

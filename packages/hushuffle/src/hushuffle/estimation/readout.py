@@ -105,7 +105,7 @@ class Readout(Protocol):
 
 
 def readout(mechanism: Mechanism, *, for_what: str = "Frequency estimation") -> Readout:
-    """Counts of supported values are used or, if reports support no values, the inverse of the matrix."""
+    """Return the estimator from counts of supported values or, if reports support none, from the inverse matrix."""
     law = mechanism.law().support
     if law is None:
         return _inverse(mechanism, for_what)
@@ -231,7 +231,7 @@ class ByGroups(BySupport):
     """Frequency estimator for groups of people with different randomizers; `law` has the means over all people.
 
     It estimates the weighted mean of a value's frequencies in the groups. The weight of a group is proportional to its
-    number of people times true - false of its randomizer.
+    number of people times the difference between the probabilities that its reports support the true and another value.
 
     Source: docs/theory/estimation.md, Theorem 12.
 

@@ -1,8 +1,8 @@
 """Collections of tables in memory: Arrow in, Arrow out, for Polars, pandas, DuckDB and all that speak Arrow.
 
-Importing this module adds `frame.shuffle.collect(...)` to the frames of Polars. It is no expression: an expression may
-be evaluated in parts, twice, or beside other columns. So it can neither count the people, nor check that ids differ,
-nor remove the order of the rows that names the senders.
+Importing this module adds `frame.shuffle.collect(...)` to the frames of Polars. It is no expression of Polars, which
+may be evaluated in parts, twice, or beside other columns. An expression can neither count the people, nor check that
+ids differ, nor remove the order of the rows, which reveals the senders.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ def collect_table(
 ) -> pl.DataFrame:
     """Randomize and shuffle one column of a table, as `hushuffle collect` does, and return the reports.
 
-    The reports are also in the folder `out`, with the manifest that `hushuffle estimate` reads. They have no column of
-    the table and a random order. During the call, the column and the ids are in a private temporary file beside `out`.
+    The reports are also in the folder `out`, with the manifest that `hushuffle estimate` reads. They are in random
+    order, without columns of the table. During the call, a private temporary file beside `out` has the column and the
+    ids.
 
     Args:
         table: an object with the Arrow interface `__arrow_c_stream__`: a frame of Polars, pandas (2.2 or later) or

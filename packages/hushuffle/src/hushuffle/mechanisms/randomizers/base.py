@@ -72,7 +72,7 @@ class Mechanism(_checks.ByName, ABC):
 
     @abstractmethod
     def dummies(self, count: int, *, rng: Randomness) -> Integers:
-        """Return `count` reports drawn from the blanket, independent of every person."""
+        """Return `count` reports drawn from the privacy blanket, independent of every person."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -93,7 +93,7 @@ class Mechanism(_checks.ByName, ABC):
         return self.law().channel()
 
     def supports(self, reports: Integers, values: Integers) -> Flags:
-        """Return whether each report supports each value, shape (values.size, reports.shape[0]).
+        """Return whether each report counts towards (supports) each value, shape (values.size, reports.shape[0]).
 
         Raises:
             UnsupportedProtocolError: this mechanism does not define which values a report supports.
@@ -115,7 +115,7 @@ class Mechanism(_checks.ByName, ABC):
         return self.inputs if self.law().support is not None else self.channel().matrix.shape[1]
 
     def counts(self, reports: Integers) -> Histogram:
-        """Return how many reports support each value, shape (counted,); counts of several batches can be added.
+        """Return how many reports support each value, shape (`counted`,); counts of several batches can be added.
 
         For a randomizer whose reports have no notion of support, return how often each possible report occurs.
         """

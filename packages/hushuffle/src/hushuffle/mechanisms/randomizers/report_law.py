@@ -53,8 +53,8 @@ class Support:
 
     `dummy`: probability that a dummy supports a given value. `inside`, `outside`: likelihoods of a report given a value
     that the report supports, or does not support, up to a factor that depends only on the report. `told`: probability
-    that a report is truthful, with the distribution of dummies that support the true value; else it is drawn as a
-    dummy. `disjoint`: a dummy supports a fixed number of values, drawn without replacement.
+    that a report is drawn like a dummy that supports the true value; otherwise it is drawn like any dummy. `disjoint`:
+    a dummy supports a fixed number of values, drawn without replacement.
     """
 
     true: float
@@ -341,7 +341,7 @@ class Symmetric(ReportLaw):
         return bits, bits
 
     def order_capacity(self, people: int, order: float) -> tuple[Decimal, Decimal]:
-        """Return the exact a/(a-1) log2(j ((mu**a + (j-1) nu**a)/j)**(1/a) + (k-j) nu), a the order, twice.
+        """Return a/(a-1) log2(j ((mu**a + (j-1) nu**a)/j)**(1/a) + (k-j) nu), a the order, as both bounds.
 
         >>> law = Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4))
         >>> [round(law.order_capacity(2, order)[0], 4) for order in (2.0, math.inf)]

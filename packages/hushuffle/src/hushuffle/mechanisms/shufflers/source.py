@@ -26,7 +26,7 @@ class Trials:
     p: float
 
     def over(self, people: int, of: int) -> Trials:
-        """Return the trials of `people` of the `of` people who have equal numbers of these trials."""
+        """Return the trials of `people` people, if these trials are equally divided among `of` people."""
         return Trials(number=self.number // of * people, p=self.p)
 
     @property

@@ -114,7 +114,7 @@ def _changes(design: ColumnViews) -> list[Counter[_Kind]]:
         _checks.unsupported(
             "Too many views of some of the publishers beside pairs. Use pairs of all publishers instead."
         )
-    found: dict[tuple[int, ...], Counter[_Kind]] = {}
+    changes: dict[tuple[int, ...], Counter[_Kind]] = {}
     for chosen in product(*(range(count + 1) if pairs else (count,) for count in classes.values())):
         kinds: Counter[_Kind] = Counter()
         for place, view in enumerate(design.views):
@@ -124,8 +124,8 @@ def _changes(design: ColumnViews) -> list[Counter[_Kind]]:
                 kinds[view.each, 1, None, False] += view.changed(bits) - bits
             else:
                 kinds[view.each, view.moved, view.empty, view.cells > 2] += bits > 0
-        found[tuple(kinds.values())] = kinds  # all have the same kinds, in the same order
-    front = [kinds for each, kinds in found.items() if not any(_covers(other, each) for other in found)]
+        changes[tuple(kinds.values())] = kinds  # all have the same kinds, in the same order
+    front = [kinds for each, kinds in changes.items() if not any(_covers(other, each) for other in changes)]
     return sorted(
         front, key=lambda kinds: -sum(times * kind[1] / (kind[0].variance or 1e-9) for kind, times in kinds.items())
     )

@@ -97,7 +97,7 @@ def design(
     central epsilon, and adjusts it until the certified upper bound meets the target. For losses of single reports, the
     error is within a few thousandths of the minimum under that constraint. For "shares" and "distribution", the search
     starts from the best mixture of many reports (those of randomized response included) and ends at a local minimum.
-    For values without an order the gain over `RandomizedResponse` and `SubsetSelection` is small or zero.
+    For unordered values the gain over `RandomizedResponse` and `SubsetSelection` is small or zero.
 
     Args:
         n: number of people.

@@ -220,7 +220,6 @@ class LocalHashing(Mechanism):
         return supported
 
     def supported(self, reports: Integers) -> Integers:
-        """Return the number of values that each report supports, shape (reports,)."""
         prime = self.hashes.prime
         if prime is None:
             return super().supported(reports)

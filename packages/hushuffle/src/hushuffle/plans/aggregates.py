@@ -216,7 +216,7 @@ class GroupStatistics:
 def group_statistics(
     query: GroupingQuery, position: int, table: Mapping[str, npt.ArrayLike], *, used: Mask | None = None
 ) -> GroupStatistics:
-    """Return the statistics of one grouping set over the rows with `used`, shape (n,) (default: all rows).
+    """Return statistics of grouping set number `position` over the rows with `used`, shape (n,) (default: all).
 
     Raises:
         InvalidInputError: a column is missing, of another length, or not made of finite numbers.
@@ -267,7 +267,7 @@ def column_of(table: Mapping[str, npt.ArrayLike], name: str) -> Any:
 def generate_table(
     query: GroupingQuery, rows: int, *, distribution: Literal["uniform", "skewed"] = "uniform", seed: int
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return synthetic records: grouping columns are independent, values are normal around a mean of the group.
+    """Return `rows` synthetic records: independent grouping columns, values normal around a mean of the group.
 
     With `distribution` "uniform" all intervals are equally likely, with "skewed" interval i has weight 1/(i + 1).
 

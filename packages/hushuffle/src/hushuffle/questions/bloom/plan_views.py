@@ -41,8 +41,8 @@ _NONE: Final = DummyLaw.of({0: 1.0})
 class ViewPlan:
     """Views of columns with the certified epsilon of their release, and the standard error of each answer.
 
-    `answers` are the assumed true numbers with their standard errors, first the unions, then the overlaps; `wanted` are
-    the wanted standard errors in the same order. `design.dummies` is the mean number of dummies.
+    `answers` are the assumed true numbers with standard errors, unions before overlaps; `wanted` are the wanted errors
+    in the same order, `wanted_contacts` that of `contacts`. `design.dummies` is the mean number of dummies.
     """
 
     design: ColumnViews

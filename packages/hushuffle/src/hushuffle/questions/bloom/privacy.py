@@ -60,7 +60,7 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
 
 
 def guarantee(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1) -> Guarantee:
-    """Return `epsilon` as a `Guarantee` with delta, relation and unit of privacy (a column or a person).
+    """Return `epsilon`, for the same arguments, as a `Guarantee` with relation and unit (a column or a person).
 
     >>> import hushuffle as hs
     >>> promise = hs.bloom.guarantee(filters=1, bits=1000, p=0.05, delta=1e-3, hashes=2)
@@ -77,8 +77,8 @@ def guarantee(*, filters: int, bits: int, p: float, delta: float, hashes: int = 
 def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -> Bound:
     """Return epsilon (nats) of one pair of datasets: all columns 0...0, against one of them at 1...1.
 
-    The buffling paper takes this pair as the worst case. It often is, or nearly, but the result is no guarantee. The
-    result is the larger epsilon of the two directions; the bracket includes a relative error of delta of up to 1e-3.
+    The buffling paper takes this pair as the worst case. It often is, or nearly, but the result is no guarantee. It is
+    the larger epsilon of the two directions; the bracket includes a relative error of delta of up to 1e-3.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -96,8 +96,8 @@ def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -
 def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tuple[int, int], others: int = 0) -> Bound:
     """Return epsilon (nats) of two datasets: one column is `target[0]` or `target[1]`, every other column is `others`.
 
-    Bit patterns are integers 0 to 2**filters - 1. The result is the larger epsilon of the two directions. It is no
-    guarantee: other datasets can have a larger epsilon.
+    Bit patterns are integers 0 to 2**filters - 1. The other arguments are as in `epsilon`. The result is the larger
+    epsilon of the two directions. It is no guarantee: other datasets can have a larger epsilon.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -122,8 +122,8 @@ def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tup
 def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
     """Return epsilon of ONE filter with `ones` ones against its neighbours with one bit changed. This is no guarantee.
 
-    Exact up to rounding. The result depends on the private data: publishing it, or choosing p by it, reveals data. Its
-    unit is "nats, this dataset only".
+    Exact up to rounding. `bits`, `p` and `delta` are as in `epsilon`. The result depends on the private data:
+    publishing it, or choosing p by it, reveals data. Its unit is "nats, this dataset only".
 
     Raises:
         InvalidInputError: an argument out of range.

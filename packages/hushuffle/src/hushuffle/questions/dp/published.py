@@ -147,10 +147,10 @@ def any_randomizer_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 def clones_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     """Return an upper bound on delta for every randomizer with local epsilon epsilon_0, by the method of clones.
 
-    Each other person's report is a clone of the target's report on the first or on the second value, each with
-    probability e**-epsilon_0/2. The divergence of the resulting two distributions is summed exactly. This is the
-    reduction of 2021. The reduction of 2023 assumes more clones; it is below the true delta for k-ary randomized
-    response with k >= 4, and is not offered.
+    Each other person's report is a clone of the target's report on the first or the second value, each with probability
+    e**-epsilon_0/2. The divergence of the resulting two distributions is summed exactly. This is the reduction of 2021.
+    The reduction of 2023 assumes more clones; it is below the true delta for k-ary randomized response with k >= 4, and
+    is not offered.
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.

@@ -140,8 +140,8 @@ def mixed_alpha(alphas: Iterable[float]) -> Bound:
 def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[Finding, ...]:
     """Return sentences about `alpha`: how much a belief can change, and how likely a household's records are located.
 
-    `group` is the size of the smallest group, and `wanted` is the size of the household. The second sentence is missing
-    if wanted >= group/2, since Theorem 4.2 of Meehan et al. 2022 then does not apply.
+    `epsilon` is local, `group` the size of the smallest group, and `wanted` that of the household. The second sentence
+    is missing if wanted >= group/2, since Theorem 4.2 of Meehan et al. 2022 then does not apply.
 
     Raises:
         InvalidInputError: the reasons are those of `posterior_probability` and `reidentification`.

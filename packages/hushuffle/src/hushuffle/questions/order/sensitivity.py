@@ -69,7 +69,7 @@ def sensitivity(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dista
 def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Distance = "kendall") -> Integers:
     """Return the exact sensitivity (see `kendall_sensitivity`) of a distance for each of g groups, shape (g,).
 
-    Sorting the memberships takes most of the time.
+    `distance` is "kendall", "footrule", "spearman" or "hamming"; the rest is as in `kendall_sensitivity`.
 
     Raises:
         InvalidInputError: `reference` is not a permutation of 0..n-1, `groups` is invalid, or `distance` is unknown.
@@ -194,7 +194,7 @@ def alpha_for_theta(
     """Return alpha = theta * sensitivity in nats, for any groups, even if theta was chosen for other groups.
 
     Exact (rounded up once). If theta is math.inf, no record moves, and alpha is infinite unless every group has one
-    person.
+    person. The other arguments are as in `sensitivities`.
 
     Raises:
         InvalidInputError: theta < 0, or the reasons of `sensitivity`.

@@ -118,8 +118,8 @@ def from_matrix(
     interval covers the sampling of people, but not the choice of the matcher or the sample from each person.
 
     Raises:
-        InvalidInputError: `scores` is not a square matrix of finite numbers for at least 100 people, or an argument is
-            out of range.
+        InvalidInputError: `scores` is not a square matrix of finite numbers for at least 100 people, or an argument (as
+            in `kl_divergence`) is out of range.
         NumericalError: scores repeat and no resolution is given.
 
     Source: see `kl_divergence`.
@@ -145,7 +145,7 @@ def trend(
     """Return estimates of D(f_G || f_I) from samples of N genuine scores with a share of impostor scores, N in `sizes`.
 
     Each estimate is the mean over at most 20 disjoint samples. If the distributions of genuine and impostor scores
-    hardly overlap, it rises by nearly a bit for each doubling of N; then it is a lower bound.
+    hardly overlap, it rises by nearly a bit per doubling of N, and is a lower bound. Arguments: see `kl_divergence`.
 
     Raises:
         InvalidInputError: sizes not ascending, fewer than two, or out of range.
@@ -166,7 +166,7 @@ def trend(
 def matrix_trend(
     scores: npt.ArrayLike, sizes: Iterable[int], *, k: int = 1, resolution: float | None = None, seed: int = 1
 ) -> Trend:
-    """Return estimates of D(f_G || f_I) for groups of N people, N in `sizes`, from a score matrix of all pairs.
+    """Return estimates of D(f_G || f_I) for groups of N people, N in `sizes`; other arguments as in `from_matrix`.
 
     Raises:
         InvalidInputError: sizes not ascending, fewer than two, or out of range; not a square matrix.

@@ -142,7 +142,7 @@ def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) ->
 def equivalent(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) -> bool:
     """Return whether the channels leak the same for every prior and gain: each refines the other.
 
-    For rational channels, the reduced forms decide exactly. For float channels, `refines` decides in both directions.
+    For rational channels, the reduced forms decide exactly; else `refines` does in both directions, up to `tolerance`.
 
     Raises:
         InvalidInputError, NumericalError: the reasons are those of `refines`.

@@ -117,7 +117,7 @@ def theorem_five_epsilon(targets: int, sources: int, sigma: float, dummies: int,
     length b exceeds that of target sampling, so the bound is valid, but at least as large as `theorem_four_epsilon`.
 
     Raises:
-        InvalidInputError: an argument out of range, or sigma = 0 (no local epsilon).
+        InvalidInputError: an argument (as in `theorem_four_epsilon`) out of range, or sigma = 0 (no local epsilon).
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 5; docs/theory/blanket.md, Theorem 6.
 
@@ -142,7 +142,7 @@ def printed_bennett_epsilon(targets: int, sources: int, sigma: float, dummies: i
     Lemma 5, and a = e**epsilon - 1. Where the formula has no solution, the result is the local epsilon.
 
     Raises:
-        InvalidInputError: an argument out of range.
+        InvalidInputError: an argument (as in `theorem_four_epsilon`) out of range.
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Lemmas 3 and 5, refuted; docs/theory/blanket.md, Theorem 6.
 

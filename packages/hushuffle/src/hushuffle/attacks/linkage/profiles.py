@@ -222,8 +222,8 @@ def report_scores(
     Q(y_t|x_t), up to a term that is the same for every user (the likelihood of the hashes).
 
     With `noise_known`, Q is the randomizer's distribution, and the floored profiles are normalised to probabilities,
-    which gives the exact likelihood. Without, reports are taken as true, as if Q had no noise, and floored weights are
-    not normalised, as in the paper; for randomized response the result is `trace_scores` of the reported values. A
+    which gives the exact likelihood. Without it, reports are taken as true, as if Q had no noise, and floored weights
+    are not normalised, as published; for randomized response the result is `trace_scores` of the reported values. A
     bucket to which the hash sends no value is ignored.
 
     The work is, for each user, the number of visited places times that of reports. `tell` receives the fraction done.

@@ -49,8 +49,8 @@ def scene(
     whole trace. An attacker with "maximum" knowledge knows X. `training` limits either to the first `training` events;
     None: no limit.
 
-    The paper uses halves for check-ins. For ratings it uses no split and the first 1 to 5 events, because no user
-    rates a movie twice.
+    Murakami, Takahashi 2021 use halves for check-ins. For ratings they use no split and the first 1 to 5 events,
+    because no user rates a movie twice.
 
     Raises:
         InvalidInputError: an argument is out of range, a trace is too short to be divided, or knowledge is "partial"
@@ -270,7 +270,7 @@ def hit_rate(places: npt.ArrayLike, *, top: int, confidence: float = 0.95) -> Bo
     Raises:
         InvalidInputError: places are not integers >= 1, top < 1, or confidence is not in (0, 1).
 
-    Source: Clopper, Pearson 1934; Hoeffding 1956 (unlike trials spread less than like ones); docs/theory/identity.md,
+    Source: Clopper, Pearson 1934; Hoeffding 1956 (unequal probabilities lower the variance); docs/theory/identity.md,
     Lemma 10.
 
     >>> print(hit_rate([1, 3, 1, 1, 7, 1, 1, 1, 2, 1], top=1))

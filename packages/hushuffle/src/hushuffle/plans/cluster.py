@@ -33,7 +33,7 @@ class Cluster:
         reads: names of the plan's data of which each source has its own part; empty if the sources use only the
             messages that they receive.
         sampling: how a message's target is drawn; None in a fixed cluster.
-        scrambler: the shuffler in front of the targets, with its dummies; None: none. A cap needs batches of one size.
+        scrambler: the shuffler of a batch, with its dummies; None: no scramblers. A cap needs batches of one size.
         batch: the largest number of sources that share a scrambler (default: one scrambler for all). Sources are
             spread evenly, so that batch sizes differ by at most one.
         min_batch: the smallest number of sources with which a scrambler releases its batch; the guarantee is for this
@@ -222,7 +222,7 @@ class Traffic:
 
     @classmethod
     def of(cls, cluster: Cluster) -> Traffic:
-        """Return the traffic settings of a cluster with sampled targets, with all defaults, but without batches."""
+        """Return the traffic settings of a cluster with sampled targets, except `batch`, which is None."""
         sampling, scrambler = cluster.sampling, cluster.scrambler
         assert sampling is not None
         return cls(

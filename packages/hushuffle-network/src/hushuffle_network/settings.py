@@ -185,7 +185,7 @@ class ServiceSettings(File):
             hint = "The first scrambler's URL."
             yield Problem(key="gateway", rule="must be given for a relay", value="nothing", hint=hint)
         if role in ("scrambler", "target", "result", "issuer") and "keys" not in raw:
-            hint = "Create them with `hushuffle node keys NAME --role ROLE --out DIR`."
+            hint = "Create them with `hushuffle node keys NAME --out DIR`."
             yield Problem(key="keys", rule="must be set for every role except a relay", value="nothing", hint=hint)
         for key, owner in (("gateway", "relay"), ("codes", "issuer"), ("signers", "issuer")):
             if raw.get(key, 1) != 1 and role != owner:

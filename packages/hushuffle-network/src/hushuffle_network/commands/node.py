@@ -48,7 +48,7 @@ def _in_range(name: str, number: int, most: int) -> None:
 
 @node.command
 def keys(names: Annotated[list[str], Parameter(negative=())], /, *, out: Path, steps: int = 1) -> Exit:
-    """Create the keys of services to which phones send their messages.
+    """Create the keys of the services of a query, except the relay.
 
     Examples (no files needed):
       hushuffle node keys scrambler-1 --out hushuffle-out/keys
@@ -75,14 +75,14 @@ def keys(names: Annotated[list[str], Parameter(negative=())], /, *, out: Path, s
 
 @node.command
 def codes(count: int, /, *, out: Path) -> Exit:
-    """Create invitation codes for an issuer of tokens.
+    """Create invitation codes, which the issuer checks before phones may answer.
 
     Examples (no files needed):
       hushuffle node codes 100 --out hushuffle-out/codes
       hushuffle node codes 100000 --out hushuffle-out/large
 
-    Writes codes.txt, one code per line, each for one person, and codes.public for
-    the issuer, which can check codes but cannot use them.
+    Writes codes.txt, one code per line, each for one person, and codes.public. With
+    codes.public the issuer can check codes, but cannot use them.
 
     Args:
         count: number of invited people.
@@ -98,15 +98,15 @@ def codes(count: int, /, *, out: Path) -> Exit:
 
 @node.command
 def certs(names: Annotated[list[str], Parameter(negative=())], /, *, out: Path, days: float = 30.0) -> Exit:
-    """Create an authority, certificates and keys for trials.
+    """Create a certificate authority, certificates and keys for trials.
 
     Examples (no files needed):
       hushuffle node certs relay result --out hushuffle-out/certificates
       hushuffle node certs scrambler-1 --days 7 --out hushuffle-out/certificates
 
     A service that ends TLS itself needs a certificate for its host name. Writes
-    NAME.pem and NAME.key for each host, and authority.pem and authority.key, unless
-    the folder has an authority. Outside of trials, use your own authority.
+    NAME.pem and NAME.key for each host. The authority in the folder signs them; if
+    there is none, writes authority.pem and authority.key. Not for real collections.
 
     Args:
         names: names of the hosts.

@@ -49,7 +49,7 @@ def analyse(
     json: Flag = False,
     strict: Flag = False,
 ) -> Exit:
-    """Bound what the traffic of a plan reveals about one person.
+    """Bound what the traffic of a query plan reveals about one person.
 
     Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle plan analyse examples/aggregate.toml
@@ -95,9 +95,9 @@ def simulate(specification: Path, /, *, out: Path | None = None, json: Flag = Fa
       hushuffle plan simulate examples/aggregate.toml
       hushuffle plan simulate examples/kmeans.toml --out hushuffle-out/clusters
 
-    Shows the true result and the plan's result, the number of tuples used, the
-    costs compared with their formulas, and the traffic that an adversary observes.
-    Writes study.html and study.json.
+    Shows the true result and the plan's result, how many records reach their
+    targets, the costs compared with their formulas, and the traffic that an
+    adversary observes. Writes study.html and study.json.
 
     Args:
         specification: the TOML file that describes the plan.

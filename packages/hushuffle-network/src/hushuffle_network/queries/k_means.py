@@ -201,7 +201,7 @@ class KMeansQuery(Query):
     iterations: Annotated[int, Field(ge=1, le=1000)]
     """Number of iterations."""
     variant: Variant
-    """"private-centroids" (with noise), "public-centroids" (a conditional guarantee) or "hidden" (none)."""
+    """"private-centroids" (with noise), "public-centroids" (guarantee without what they reveal), "hidden" (none)."""
     noise: Noise | None = None
     """The noise on centroids; only for private centroids."""
     start: Annotated[int, Field(ge=0)] = 1

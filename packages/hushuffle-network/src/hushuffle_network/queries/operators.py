@@ -105,9 +105,9 @@ class IterateOperator(NamedOperator):
     per_person: Annotated[int, Field(ge=1)] | None = None
     """Number of rounds in which each person takes part, a divisor of `rounds` (default: all rounds)."""
     rate: Positive = 0.5
-    """The step of the model along the average update."""
+    """Learning rate: the factor by which the average update is added to the model."""
     noise: Noise | None = None
-    """The noise on the updates' sums and numbers that each node publishes in each round."""
+    """The noise on what each node publishes in each round: the sum and the number of updates."""
     assume_public: bool = False
     """Whether the guarantee is stated under the assumption that models without noise are public."""
 

@@ -41,7 +41,7 @@ class Traffic(Section):
     flood: Annotated[int, Field(ge=0)] = 0
     """Additional messages of each source to distinct other targets; only without scramblers."""
     dummies: Annotated[int, Field(ge=0, le=10**7)] | None = None
-    """Dummies of each scrambler; with neither dummies nor batch there are no scramblers."""
+    """Number of dummies that each scrambler adds to a batch. Without `dummies` and `batch` there are no scramblers."""
     batch: Annotated[int, Field(ge=1)] | None = None
     """The largest number of sources of one scrambler (default: one scrambler serves all)."""
     min_batch: Annotated[int, Field(ge=1)] | None = None
@@ -54,8 +54,8 @@ class Traffic(Section):
     """Number of scramblers, of different parties, that each batch passes; each adds its dummies (default: 1). The
     guarantee holds if one is honest. Not with a cap."""
     capped: bool = False
-    """Whether a target receives at most as many messages from a scrambler as it has sources; needs batches of one
-    size."""
+    """Whether a target receives at most as many messages from a scrambler as this scrambler has sources; needs
+    batches of one size."""
 
     def build(self) -> plans.Traffic:
         return plans.Traffic(**self.model_dump(exclude_none=True))
@@ -89,7 +89,7 @@ class Network(Section):
     message: Annotated[int, Field(ge=256, le=16_384)] = 1024
     """Bytes of every message."""
     collect: Annotated[float, Field(gt=0, le=86_400)] = 60.0
-    """Seconds that a scrambler waits for its sources."""
+    """Seconds during which a scrambler waits for messages of its sources."""
     patience: Annotated[float, Field(gt=0, le=3600)] = 30.0
     """Seconds that a node waits on a connection for another node."""
     least: Annotated[float, Field(gt=0, le=1)] = 0.9

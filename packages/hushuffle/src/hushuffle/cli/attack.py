@@ -51,7 +51,7 @@ def linkage(
     out: Path | None = None,
     json: Flag = False,
 ) -> Exit:
-    """Link randomized events to people, and compare the success with the bound.
+    """Link randomized events to people, and compare the success rate with its bound.
 
     Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle attack linkage examples/visits.csv

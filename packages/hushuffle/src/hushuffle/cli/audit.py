@@ -56,9 +56,9 @@ def audit(
         command: program to audit, with its options; no shell is involved (default: none).
         url: HTTP address of this machine; values are posted and reports returned, one per line (default: none).
         reports: table (CSV, Parquet) of values and reports, one report per row (default: none).
-        value: column of values in the table.
-        report: column of reports in the table.
-        values: two values to distinguish, separated by a comma (default for a table: the two most frequent).
+        value: with --reports, its column of values.
+        report: with --reports, its column of reports.
+        values: two values whose reports are compared: A,B (default for a table: the two most frequent).
         epsilon: claimed epsilon of other code, in nats; required for other code (default: none).
         delta: claimed delta (default: targets.delta of the specification; 0 for other code).
         trials: number of trials per claim (default: 1,000,000 reports, 100,000 with --url, or 20,000 releases).

@@ -80,7 +80,7 @@ def calibrate(specification: Path, /, *, json: Flag = False, strict: Flag = Fals
     noise meets all targets, prints how many people are needed. For [[columns]],
     multiplies all local epsilons by one factor. For blanket messages, finds their
     smallest rate; for a [sum], levels, noise and messages; for a study of reach,
-    the flip probability, or the widths of all dummies. Writes no file.
+    the flip probability, or the spread of the dummies. Writes no file.
 
     Args:
         specification: the TOML file of the deployment, with targets.epsilon.
@@ -267,10 +267,10 @@ def _verdict_on_views(choice: Choice) -> Iterator[str]:
             f'{name} = "{value}"' if name == "kind" else f"{name} = {value}" for name, value in law.items()
         )
         yield f"Proposed: {key} = {{ {table} }}."
-    yield f"The widths are those of the file times {settings['factor']:.6g}."
+    yield f"The spread of the dummies is {settings['factor']:.6g} times that in the file."
     if "next_epsilon" in settings:
         missed = number(settings["next_epsilon"], up=True)
-        yield f"Times {settings['next_factor']:.6g}, central epsilon is up to {missed}, above the target."
+        yield f"With {settings['next_factor']:.6g} times, central epsilon is up to {missed}, above the target."
 
 
 def _wrapped(text: str) -> list[str]:

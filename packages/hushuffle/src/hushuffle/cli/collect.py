@@ -59,27 +59,27 @@ def collect(
 
     Writes reports.parquet and manifest.json into a new folder; on errors, no file.
     Secure aggregation writes sums.json instead of reports, and a specification
-    with [sum] writes messages.parquet. [[groups]] are shuffled together. Releases no other column, and no order of
-    the records. Several [[columns]] are shuffled independently, each into its own
-    folder.
+    with [sum] writes messages.parquet. Neither other columns nor the order of the
+    records are released. [[groups]] are shuffled together; several [[columns]] are
+    shuffled independently, each into its own folder.
 
     Args:
         specification: the TOML file that describes the deployment.
         out: new folder to write into; nothing is overwritten.
         sources: files (CSV, Parquet), folders or globs (default: the data of the specification). In a reach study:
-            NAME=FILE for each publisher, its unflipped filter (.npz) or its contacts of each column (.npy).
+            NAME=FILE for each publisher: its Bloom filter without flips (.npz), or its contacts of each column (.npy).
         column: name of the private column (default: population.column of the specification).
         min_batch: minimum number of people; with --batches, files stay pending until there are enough people.
         budget: file with the total epsilon and delta that all collections of the same people may spend (default: none).
-        key_file: secret key that makes the randomness of each record repeatable (default: fresh randomness).
-        ids: column that identifies each record's person; needed with a key (default: none).
-        round_number: number of the round; use a new number if values may have changed (default: 0).
+        key_file: file with a secret key, so that a repeated run draws the same reports (default: fresh randomness).
+        ids: column that identifies each record's person; required with a key (default: none).
+        round_number: with a key, number of the round; use a new number if values may have changed (default: 0).
         new_key: first use of a key: start the ledger of its uses, and generate the key if the file is missing.
-        batches: collect the files that arrived since the last batch as the next folder in --out.
+        batches: collect the files that arrived since the last batch, into a new folder in --out.
         late: what to do with a new file whose name sorts before files already collected: put it into the next batch,
             drop it, or refuse to run (default: next).
-        interrupted: what to do with the batch of an interrupted run: repeat or skip it (default: stop with an error).
-        reference: file with the public order of a Mallows shuffle, .npy or 64-bit integers (default: from the groups).
+        interrupted: repeat an interrupted batch, if it was certainly never released, or skip it (default: an error).
+        reference: file with the public order of a Mallows shuffle, .npy or 64-bit integers (default: computed).
         engine: spark reads Parquet files on a cluster; local uses this machine.
         master: address of the Spark cluster (default: this machine).
     """

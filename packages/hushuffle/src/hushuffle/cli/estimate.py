@@ -61,7 +61,7 @@ def estimate(
 
     Args:
         reports: folders written by `hushuffle collect`, files of reports, or files of counts (.json).
-        manifest: manifest of all given files (default: manifest.json beside each).
+        manifest: manifest that describes all given files (default: manifest.json beside each).
         out: file for the estimates of all values: .csv, .parquet or .json (default: none).
         chart: file (.svg or .html) for a chart of the shares with intervals; of more than 30 values, it shows the
             largest significant shares (default: none).
@@ -69,7 +69,7 @@ def estimate(
         every: print all values, including those that are not significant.
         heavy_hitters: restrict --out, --chart and --json to significant values, with simultaneous intervals.
         simplex: also give nonnegative shares with sum 1; intervals remain those of the unbiased shares.
-        counts_only: write support counts to --out (.json) for another machine, without an estimate.
+        counts_only: write only how many reports support each value, to --out (.json), to estimate elsewhere.
         json: print only JSON, with all values, to standard output.
         engine: spark counts reports on a cluster that reads the same files; local uses this machine.
         master: address of the Spark cluster (default: this machine).

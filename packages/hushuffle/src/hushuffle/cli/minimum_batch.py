@@ -34,7 +34,7 @@ def minimum_batch(
     json: Flag = False,
     dap: Flag = False,
 ) -> Exit:
-    """Compute the smallest batch whose release keeps a guarantee.
+    """Compute the smallest batch whose release meets a guarantee.
 
     Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle minimum-batch examples/secure-sums.toml

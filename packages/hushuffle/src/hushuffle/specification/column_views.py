@@ -27,9 +27,9 @@ class View(Section):
     """What the shuffler counts of the columns; it adds dummies to each count."""
 
     shows: Literal["union", "pairs", "patterns", "contacts"]
-    """"union": columns with an entry of at least one publisher. "pairs": columns with an entry of each publisher, and
-    of exactly one of each two, for all unions and overlaps of two. "patterns": columns with each bit pattern of up to
-    10 publishers. "contacts": columns by the sum of their entries."""
+    """"union": columns with an entry of at least one publisher. "pairs": for each publisher the columns with its entry,
+    and for each two those with an entry of exactly one; this gives their unions and overlaps. "patterns": columns with
+    each bit pattern of up to 10 publishers. "contacts": columns by the sum of their entries."""
     publishers: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] | None = None
     """The publishers of the view (default: all)."""
     sets_of: Annotated[int, Field(ge=1, le=MOST_PUBLISHERS)] | None = None
@@ -37,11 +37,11 @@ class View(Section):
     most: Annotated[int, Field(ge=1, le=MOST_CONTACTS)] | None = None
     """Only with "contacts": largest number of contacts; more count as this number."""
     each: EndlessOrNot | None = None
-    """Distribution of the number of dummies of each count of this view (default: `each` of [shuffler])."""
+    """Distribution of the number of dummies in each count of this view (default: `each` of [shuffler])."""
     empty: EndlessOrNot | None = None
-    """Only with "patterns": the same for the columns without any entry (default: `each`), which give the union."""
+    """Only with "patterns": dummies of the count of columns without entry, which gives the union (default: `each`)."""
     single: EndlessOrNot | None = None
-    """Only with "pairs": the same for the counts of one publisher (default: `each`)."""
+    """Only with "pairs": dummies of the counts of a single publisher (default: `each`)."""
 
     def built(self, names: Sequence[str], each: DummyLaw | GeometricDummies) -> Iterator[ColumnView]:
         """Yield the views for publishers `names`; `each` is used if the view has no distribution of its own."""

@@ -57,7 +57,7 @@ class MixedSpecification(File):
     targets: Targets
     """Requirements that assess checks."""
     statement: StatementSection = StatementSection()
-    """Names of responsible people, and who vouches for each assumption: words for the first page of the report."""
+    """Names of responsible people, and who confirms each assumption: words for the first page of the report."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:

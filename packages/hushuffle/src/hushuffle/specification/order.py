@@ -101,8 +101,8 @@ class Order(Section):
     household: Annotated[int, Field(ge=1)] = 1
     """Number of people whose reports the adversary looks for together."""
     attack: OrderAttack | None = None
-    """A table, even an empty one: run an attack on the data, and a learner that predicts values from places (default:
-    none). Only for randomized response."""
+    """If this table is given, even empty, an attack runs on the data, and a learner that predicts values from places
+    in the released order. Only for randomized response."""
 
     def guesser(self) -> None:
         """Return None: this adversary guesses places, not values."""
@@ -183,7 +183,7 @@ def _groups(groups: Mapping[str, Any], population: Mapping[str, Any]) -> Iterato
 def _adversary(adversary: Mapping[str, Any], raw: Mapping[str, Any], here: str) -> Iterator[Problem]:
     shuffler, population = table_in(raw, "shuffler"), table_in(raw, "population")
     if shuffler.get("kind") != "mallows":
-        rule = 'must be an adversary without order, unless [shuffler] kind = "mallows"'
+        rule = 'must be another adversary, unless [shuffler] kind = "mallows"'
         hint = "Other shufflers reveal nothing about the order, or reveal it completely."
         yield Problem(key=f"{here}.kind", rule=rule, value='"order"', hint=hint)
         return

@@ -193,7 +193,7 @@ class DataPopulation(AnswerKeys):
     column: Annotated[str, Field(min_length=1)]
     """The name of the column of answers; other columns of answers are not read."""
     categories: AnyCategories | None = None
-    """Conditions by category (a table), a list of labels, or "from-data". Give this, `categories_file` or `bins`."""
+    """A table with the condition of each category, labels, or "from-data". Give this, `categories_file` or `bins`."""
     categories_file: Annotated[str, Field(min_length=1)] | None = None
     """A file of labels, one on each line, or the first column of a CSV file. Relative to this file's folder."""
     bins: Annotated[tuple[AnyEdge, ...], Field(strict=False), AfterValidator(_check_bins)] | None = None
@@ -215,10 +215,10 @@ class DataPopulation(AnswerKeys):
     bad_rows_at_most: Annotated[float, Field(gt=0, le=50)] = 1.0
     """With "quarantine": largest percentage of records that are set aside; more are an error."""
     person: Annotated[str, Field(min_length=1), AfterValidator(_answered)] | None = None
-    """The column that identifies people, or "none": each record is another person's (default: "none" is assumed). With
-    [[columns]] and [sum] only "none". A draft has "?", which is refused."""
+    """The column that identifies people, or "none" if no two records are of one person (default: "none" is assumed).
+    With [[columns]] and [sum] only "none". A draft has "?", which is refused."""
     reports_per_person: ReportsPerPerson | None = None
-    """Most records per person, chosen at random (default: 1)."""
+    """Largest number of records of one person that are used, chosen at random (default: 1)."""
 
     @property
     def most(self) -> int:
@@ -314,7 +314,7 @@ class CountedPopulation(WithoutFiles, AnswerKeys):
     categories_file: Annotated[str, Field(min_length=1)] | None = None
     """A file of labels, one on each line, or the first column of a CSV file. Relative to this file's folder."""
     reports_per_person: ReportsPerPerson | None = None
-    """Most of the n reports that one person sends (default: 1). The guarantee protects a person."""
+    """Largest number of the n reports that one person sends (default: 1). The guarantee covers all of them."""
 
     @property
     def most(self) -> int:

@@ -42,7 +42,7 @@ class Targets(Section):
     reidentification: Probability | None = None
     """Largest success probability of the re-identification adversary (linker), which names the sender of a report."""
     people: Annotated[int, Field(ge=1, le=10**15)] | None = None
-    """Fewest people; `hushuffle collect` releases nothing of fewer."""
+    """Minimum number of people; `hushuffle collect` releases nothing if fewer take part."""
 
 
 class Run(Section):
@@ -84,12 +84,12 @@ Voucher = Annotated[Name, AfterValidator(_vouching)]
 
 
 class Vouched(Section):
-    """Who vouches for each assumption, and how: "the works council, by the roster of March"."""
+    """Who confirms each assumption, and how: "the works council, by the roster of March"."""
 
     one_answer: Voucher | None = None
     """Each person answers at most once in a round."""
     no_repeats: Voucher | None = None
-    """The same people are not asked the same again, beyond the rounds that are accounted for."""
+    """No person is asked the same question in more rounds than the specification states."""
     participation: Voucher | None = None
     """Participation is not secret, and a missing answer reveals nothing."""
     devices: Voucher | None = None
@@ -118,7 +118,7 @@ class Responsible(Section):
     approved_on: Annotated[Name, BeforeValidator(_as_text)] | None = None
     """The date of the approval: 2025-01-02, or text."""
     author: Name | None = None
-    """Who answers for the deployment."""
+    """Who is responsible for the deployment."""
     shuffler: Name | None = None
     """Who runs the shuffler."""
     analyst: Name | None = None
@@ -131,7 +131,7 @@ class StatementSection(Responsible):
     colluders: Annotated[int, Field(ge=1, le=10**15)] | None = None
     """Number of participants that collude with the analyst or are Sybil clients; 1 % of n if left out."""
     vouched: Vouched = Vouched()
-    """Who vouches for each assumption, and how."""
+    """Who confirms each assumption, and how."""
 
 
 class Specification(File):
@@ -144,11 +144,11 @@ class Specification(File):
     `targets.epsilon` hold for all rounds together."""
     memoised: bool | None = None
     """Whether clients memoize one report per value and repeat it (default: false). Needs `rounds` of at least 2 and one
-    report per person. Excludes dummies, servers' noise, [[columns]] and numbers. `collect` needs `population.person`
+    report per person. Not with dummies, servers' noise, [[columns]] or numbers. `collect` needs `population.person`
     and a key."""
     changes: Annotated[int, Field(ge=0, le=10**6)] | None = None
-    """With `memoised`: the most changes of one person's value over all rounds (default: 0). Each costs a local
-    epsilon."""
+    """With `memoised`: largest number of changes of one person's value over all rounds (default: 0). Each adds the
+    local epsilon of one report."""
     population: AnyPopulation
     """The people who are asked."""
     randomizer: AnyRandomizer
@@ -167,7 +167,7 @@ class Specification(File):
     run: Run = Run()
     """Settings of the assessment."""
     statement: StatementSection = StatementSection()
-    """Names of responsible people, and who vouches for each assumption: words for the first page of the report."""
+    """Names of responsible people, and who confirms each assumption: words for the first page of the report."""
 
     @model_validator(mode="before")
     @classmethod

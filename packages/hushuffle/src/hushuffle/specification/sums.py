@@ -50,11 +50,11 @@ class SumTargets(Section):
     bits: Annotated[int, Field(ge=1)] | None = None
     """Most bits that one client sends."""
     people: Annotated[int, Field(ge=1, le=10**15)] | None = None
-    """Fewest people; `hushuffle collect` releases nothing of fewer."""
+    """Minimum number of people; `hushuffle collect` releases nothing if fewer take part."""
 
 
 class SumVouched(Vouched):
-    """Who vouches for each assumption, and how."""
+    """Who confirms each assumption, and how."""
 
     honest: Voucher | None = None
     """The fraction `sum.honest` answers, follows the protocol and does not collude with the analyst."""
@@ -66,7 +66,7 @@ class SumStatement(Responsible):
     """Texts of the operator for the first page of the report."""
 
     vouched: SumVouched = SumVouched()
-    """Who vouches for each assumption, and how."""
+    """Who confirms each assumption, and how."""
 
 
 class SumSpecification(File):
@@ -84,7 +84,7 @@ class SumSpecification(File):
     targets: SumTargets = SumTargets()
     """Requirements that assess checks."""
     statement: SumStatement = SumStatement()
-    """Who runs each part, and who vouches for each assumption."""
+    """Who runs each part, and who confirms each assumption."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:

@@ -58,12 +58,12 @@ class SquareWave(Mechanism):
     table = SettingsTable(
         kind="square-wave",
         numbers=True,
-        about="Square wave for numbers: a report is a place near the level with some probability, or a random place.",
+        about="Square wave for numbers: a report is a point near the level with some probability, or a random point.",
         settings={
             "epsilon": Setting(type="epsilon", about='Local privacy loss in nats; "inf": no noise.'),
             "width": Setting(
                 type="integer",
-                about="Number of near levels on either side (default: the most informative one, Li et al. 2020).",
+                about="Number of near points on either side (default: the most informative one, Li et al. 2020).",
                 limits={"ge": 0},
                 optional=True,
             ),

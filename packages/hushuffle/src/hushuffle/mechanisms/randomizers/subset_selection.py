@@ -173,7 +173,7 @@ class SubsetSelection(SetReports):
             "epsilon": Setting(type="epsilon", about='Local privacy loss in nats; "inf": no noise.'),
             "w": Setting(
                 type="integer",
-                about="Number of categories in a report, below their total (default: the best for rare ones).",
+                about="Number of categories in a report, below their total (default: the best for rare categories).",
                 limits={"ge": 1, "le": LARGEST_SET},
                 optional=True,
             ),

@@ -69,7 +69,7 @@ class BlanketMessages(Shuffler):
         settings={
             "p": Setting(
                 type="number",
-                about="Probability of success of a client's Bernoulli trial; each success adds one blanket message.",
+                about="For blanket messages: probability that a Bernoulli trial succeeds and adds one message.",
                 limits={"gt": 0, "le": 1},
             ),
             "trials": Setting(

@@ -55,7 +55,7 @@ class FakesPerValue(PerValue):
         settings={
             "p": Setting(
                 type="number",
-                about="Probability that a client sends a fake report of a category.",
+                about="For fake reports: probability that a client sends a fake report of a category.",
                 limits={"gt": 0, "lt": 1},
             ),
             "honest": HONEST,

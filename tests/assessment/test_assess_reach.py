@@ -137,7 +137,7 @@ def test_rendered(planned_study: Report) -> None:
     assert "Reach and overlaps, in people" in page
     assert "120 people, 1 publisher; assumed audiences among 1,000 people" in page
     said = report.terminal(planned_study)
-    assert "What the guarantee is for" in said
+    assert "Epsilon by what changes in the data" in said
     assert max(map(len, said.splitlines())) <= 80
 
 

@@ -58,12 +58,12 @@ def test_a_zero_in_a_matrix_says_which_report_tells() -> None:
     rows = [[0.6, 0.4, 0.0], [0.2, 0.5, 0.3], [0.5, 0.5, 0.0]]
     survey = hs.Protocol(randomizer=hs.MatrixRandomizer(rows), shuffler=hs.UniformShuffle(), n=100)
     found = findings.central(survey, delta=1e-6)
-    assert found.sentence.endswith("epsilon is infinite, because only answer 2 can send report 3.")
+    assert found.sentence.endswith("epsilon is infinite, because only answer 2 can lead to report 3.")
     assert str(found.figure) == "infinity nats (exact)"
-    assert findings.local(survey).sentence.startswith("Epsilon is infinite, because only answer 2 can send report 3")
+    assert findings.local(survey).sentence.startswith("Epsilon is infinite, because only answer 2 can lead to report 3")
     several = hs.MatrixRandomizer([[0.6, 0.4, 0.0], [0.2, 0.5, 0.3], [0.5, 0.2, 0.3]])
     said = findings.local(hs.Protocol(randomizer=several, shuffler=hs.UniformShuffle(), n=100)).sentence
-    assert "answer 2 can send report 3 and answer 1 cannot" in said
+    assert "answer 2 can lead to report 3, but answer 1 cannot" in said
 
 
 def test_a_zero_that_matters_less_than_delta_is_not_called_infinite() -> None:

@@ -136,7 +136,7 @@ def test_an_assessment_says_who_adds_dummies(place: Path, law: str, capsys: pyte
     assert main(["assess", str(file), "--out", str(place / "out"), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     rows = {row[0]: row[1] for table in result["tables"] if table["key"] == "added-dummies" for row in table["rows"]}
-    pure = rows["epsilon of one release without a delta"]
+    pure = rows["epsilon of one release at delta = 0"]
     assert {"binomial": "no guarantee", "pure": "exact", "sampled": "exact"}[law] in (
         pure,
         pure["kind"] if law != "binomial" else "",

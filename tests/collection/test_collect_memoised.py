@@ -291,7 +291,7 @@ def test_the_program_needs_no_column_of_ids(folder: Path, capsys: pytest.Capture
         assert main(command) == Exit.DONE
         out = " ".join(capsys.readouterr().out.split())
         assert ("1 round of memoized reports" in out) == (week == 1)
-    assert "if 280 people take part in all rounds with the same value" in out
+    assert "if 280 people take part in all rounds and keep their values" in out
     assert "2 rounds of memoized reports. 250 people sent the same report in all of them" in out
     assert "30 people changed their answer" in out
 

@@ -110,7 +110,7 @@ def test_a_report_says_who_adds_up_and_what_nobody_sees() -> None:
     assert not report.unanswered
     assert report.statement is not None
     words = " ".join([*report.statement.threats, *report.statement.respondents])
-    assert "The servers that add reports up (name them in [statement]) are trusted not to combine their shares" in words
+    assert "add reports up (name them in [statement]) are trusted not to combine their secret shares" in words
     assert "If all servers collude, the noise on the device limits the change of odds to a factor" in words
     assert "Servers add up the messages of all 20 people; none of them can read yours alone." in words
     assert "shuffler" not in words

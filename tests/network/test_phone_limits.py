@@ -49,8 +49,8 @@ LITTLE = [
     (Limits(max_epsilon=0.79), "epsilon is up to 0.8 at delta = 1e-06, above max_epsilon = 0.79"),
     (Limits(max_delta=9e-7), "above max_delta = 9e-07"),
     (Limits(min_batch=4), "a batch may have 3 people, but min_batch is 4"),
-    (Limits(max_epsilon_with={"issuer": 1.59}), "up to 1.6 if the issuer work against it"),
-    (Limits(max_epsilon_with={"scramblers": 2.7}), "up to 2.70805 if the scramblers work against it"),
+    (Limits(max_epsilon_with={"issuer": 1.59}), "with the issuer colluding, epsilon is up to 1.6,"),
+    (Limits(max_epsilon_with={"scramblers": 2.7}), "with the scramblers colluding, epsilon is up to 2.70805,"),
     (Limits(scramblers=("00" * 32,)), "no scrambler of the task"),
     (Limits(collectors=()), "not in the limit collectors"),
 ]

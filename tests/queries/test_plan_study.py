@@ -171,7 +171,7 @@ def test_hidden_k_means_is_drawn_and_priced_and_refused() -> None:
     assert study.answers[0].startswith("No guarantee can be stated. One item can move 1,000 messages")
     assert study.answers[0].endswith("The same holds for 1 more cluster.")
     assert (study.findings, study.charts) == ((), ())
-    assert table(analysis, "guarantees").title == "One moved message of every cluster"
+    assert table(analysis, "guarantees").title == "Epsilon of one message of every cluster"
     assert [row[3] for row in table(analysis, "guarantees").rows] == [1, 1000, 1000]
     assert "no guarantee:" not in study.diagrams[0].text
     show(analysis)

@@ -112,7 +112,7 @@ def _promise(document: TaskDocument) -> Iterator[str]:
     else:
         yield f"Epsilon for one person: at most {figures.epsilon:g} {at}, where {words}."
     if figures.issuer is not None:
-        yield f"If the issuer invents people and {words}: at most {figures.issuer:g}."
+        yield f"If the issuer invents people: at most {figures.issuer:g} {at}, where {words}."
     for step in document.steps:
         if step.min_batch == step.batch > 1:
             yield (

@@ -116,7 +116,7 @@ def check_limits(limits: Limits, document: Mapping[str, Any], data: bytes = b"")
         loss = _amount(figures.get("issuer") if role == "issuer" else local_epsilon(document))
         if loss is None or loss > most * _SLACK:
             what = "not bounded" if loss is None else f"up to {loss:g}"
-            _decline(f"epsilon is {what} if the {role} work against it, above max_epsilon_with.{role} = {most:g}")
+            _decline(f"with the {role} colluding, epsilon is {what}, above max_epsilon_with.{role} = {most:g}")
     _check_others(limits, document)
     if limits.recompute:
         _recompute(data)

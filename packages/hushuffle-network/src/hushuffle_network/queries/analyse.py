@@ -203,8 +203,8 @@ def _guarantees(
         rows.append(("the whole plan", "", "", "", guarantee.epsilon))
         rows.append(("simple sum (upper bound)", "", "", "", summed))
     caption = (
-        "For each cluster: epsilon of one moved message at the same delta, the number of sources that hide each other "
-        "(the smallest batch), and the number of messages that one person can move."
+        "Cluster: messages of a set of sources to common targets. Hidden among: sources of its smallest batch. Moves: "
+        "messages whose target depends on one person. Epsilon: of one such message, at the same delta."
     )
     if guarantee is None:
         caption += " No guarantee of the whole plan follows."
@@ -213,7 +213,7 @@ def _guarantees(
             " If contents are released, the guarantee of the whole plan uses a larger epsilon for each cluster, which "
             "holds even if the randomness of the other sources is known."
         )
-    title = "Guarantee of every cluster, and in total" if guarantee else "One moved message of every cluster"
+    title = "Guarantee of every cluster, and in total" if guarantee else "Epsilon of one message of every cluster"
     columns = ("cluster", "hidden among", "targets", "moves", "epsilon")
     return Table(key="guarantees", title=title, caption=caption, columns=columns, rows=tuple(rows))
 

@@ -149,5 +149,5 @@ def _rounds(graph: Graph, iterate: IterateOperator, here: str) -> Iterator[Probl
         rule = f"must divide {iterate.rounds}, the number of rounds"
         yield Problem(key=f"{here}.per_person", rule=rule, value=f"{iterate.per_person}")
     elif iterate.turns not in (1, graph.turns):
-        rule = f"must be so that all iterates have 1 or {graph.turns} parts of the people"
+        rule = f"must divide the people of all iterates into 1 or {graph.turns} parts"
         yield Problem(key=f"{here}.per_person", rule=rule, value=f"{iterate.turns} parts")

@@ -158,9 +158,9 @@ def _telling(protocol: Protocol | MixedProtocol, delta: float) -> str:
     if not shares[answer, report] > delta:
         return ""
     if np.count_nonzero(matrix[:, report]) == 1:
-        return f"only answer {answer + 1} can send report {report + 1}"
+        return f"only answer {answer + 1} can lead to report {report + 1}"
     never = int(np.flatnonzero(matrix[:, report] == 0)[0])
-    return f"answer {answer + 1} can send report {report + 1} and answer {never + 1} cannot"
+    return f"answer {answer + 1} can lead to report {report + 1}, but answer {never + 1} cannot"
 
 
 def _certificate(question: Question, bound: Bound, delta: float) -> Certificate | None:
@@ -344,8 +344,8 @@ def _memoized_table(
         caption=(
             f"Epsilon of one person in all rounds together; central epsilon is at delta = {delta:g}. Each round is "
             f"shuffled by itself. Memoized reports hide only among the {protocol.n:,} people who take part in all "
-            "rounds with the same value. Only fresh reports hide whether and when a value changes. A value that never "
-            "changes is rare."
+            "rounds and keep their values. Only fresh reports hide whether and when a value changes. Values that never "
+            "change are rare."
         ),
         columns=("reports", "central epsilon, all rounds", "local epsilon, all rounds"),
         rows=tuple((words, ask(case) or "not known", case.local(protocol)) for words, case in cases),

@@ -71,8 +71,8 @@ def dummy_table(protocol: Protocol, *, delta: float) -> Table:
         key="added-dummies",
         title="What the shuffler is trusted with",
         caption=(
-            "It keeps each report with a fixed probability, draws the number of dummies of each category, and keeps "
-            "both secret. An adversary who learns the numbers of dummies may read answers."
+            "The shuffler keeps each report with a fixed probability, adds a random number of dummies per category, "
+            "and keeps both secret. An adversary who learns the numbers of dummies may read answers."
         ),
         columns=("figure", "value"),
         rows=(
@@ -80,7 +80,7 @@ def dummy_table(protocol: Protocol, *, delta: float) -> Table:
             ("dummies of each category, on average", law.mean),
             ("dummies of all categories, on average", shuffler.expected_dummies),
             (f"epsilon of one release at delta = {delta:g}", epsilon(protocol, delta=delta)),
-            ("epsilon of one release without a delta", without),
+            ("epsilon of one release at delta = 0", without),
         ),
     )
 

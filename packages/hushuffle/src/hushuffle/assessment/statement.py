@@ -234,8 +234,8 @@ class _ReportPage(ClaimPage):
         elif reveals is Reveals.SUMS:
             who = self.run or " (name them in [statement])"
             yield (
-                f"The servers that add reports up{who} are trusted not to combine their shares: a single server learns "
-                "nothing about a report."
+                f"The servers that add reports up{who} are trusted not to combine their secret shares: a single server "
+                "learns nothing about a report."
             )
         else:
             hidden = "the order of release" if reveals is Reveals.NOISY_ORDER else "who sent which report"

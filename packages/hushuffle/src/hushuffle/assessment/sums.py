@@ -102,5 +102,5 @@ def sum_warnings(protocol: SplitAndMix) -> Iterator[Warned]:
         yield Warned(
             key="nobody-may-drop-out",
             sentence="The guarantee holds only if all people answer, are honest and do not collude with the analyst.",
-            advice="Set the share of people who must, for example honest = 0.8, which makes the error 1/9 larger.",
+            advice="Lower the share of people that the guarantee needs: with honest = 0.8 the error is 1/9 larger.",
         )

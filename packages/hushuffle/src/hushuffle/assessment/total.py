@@ -242,8 +242,8 @@ class SumPage(ClaimPage):
             adversary=RELEASE,
             sentence=(
                 f"Whatever else they know{colluding} seeing all messages{rounds} "
-                f"{effect if times else 'may reveal your numbers'} (delta = {self.delta:g}), if "
-                f"{self.protocol.needed:,} people answer and are honest, and the shuffler releases nothing otherwise."
+                f"{effect if times else 'may reveal your numbers'} (delta = {self.delta:g}). This needs "
+                f"{self.protocol.needed:,} honest people who answer, and a shuffler that releases nothing if fewer do."
             ),
             bound=self.central,
             proof=SharedSums.proof,

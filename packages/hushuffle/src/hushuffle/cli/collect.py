@@ -266,7 +266,7 @@ def _of_one(release: Release) -> list[str]:
     lines.append(_epsilons("Local", release.local_of_person, release.central))
     if release.total is not None:
         people = release.protocol.n if release.manifest.facts["central"]["rounds"].get("memoised") else None
-        stay = "" if people is None else f", if {people:,} people take part in all rounds with the same value"
+        stay = "" if people is None else f", if {people:,} people take part in all rounds and keep their values"
         lines.append(f"All rounds together: central epsilon {release.total}{stay}.")
     lines.append(_rows(release))
     if release.beyond:

@@ -205,7 +205,7 @@ def estimate_folder(folder: Path) -> tuple[SumSpecification, SumEstimate]:
     for messages in read_reports(folder / MESSAGES, layout=layout_of(protocol)):
         size, total = size + messages.size, (total + residue(messages, protocol.modulus)) % protocol.modulus
     if size != people * protocol.messages:
-        fail(f"{path} describes {people * protocol.messages:,} messages, but there are {size:,}: it belongs to others.")
+        fail(f"{path} describes {people * protocol.messages:,} messages, but there are {size:,}: it is of another sum.")
     try:
         return specification, sums_found([total], people=people, protocol=protocol)
     except InvalidInputError as error:

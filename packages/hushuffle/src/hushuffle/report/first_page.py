@@ -128,7 +128,7 @@ def _lines(report: Report) -> Iterator[str]:
             (row.topic, row.asked, row.reason if row.got is None else f"{row.got.value} ({row.got.kind})", row.word)
             for row in judged.targets
         ]
-        yield from _rows(("Target", "Asked", "Got", "Verdict"), got)
+        yield from _rows(("Target", "Limit", "Result", "Verdict"), got)
     yield from _heading("Claim")
     yield from (_safe(page.claim), "", f"Unit of privacy: {_safe(page.unit)}", "", *_points(page.threats))
     yield from _heading("Assumptions, and who confirms them")

@@ -169,8 +169,8 @@ def _table(scores: Sequence[_Score], scene: Scene) -> Table:
         key="order-attack",
         title="Measured on the data: success of the attack, and error of learning",
         caption=(
-            "Vulnerable people: the vote of the 25 most similar people gives their value in nine of ten releases. "
-            f"Compare with the uniform shuffle, where the vote gives the most frequent value.{last}"
+            "Vulnerable people: the majority value of the 25 most similar people is theirs in nine of ten releases. "
+            f"Compare with the uniform shuffle, where the majority value is the most frequent value.{last}"
         ),
         columns=(
             "release",

@@ -140,7 +140,7 @@ def _concerns(arrangement: Arrangement, moved: Displacement, *, shown: bool) -> 
         yield Warned(
             key="nearly-uniform",
             sentence="Reports move almost as far as in a uniform shuffle: little can be learned about places.",
-            advice='Use smaller groups or a larger alpha. Or use kind = "uniform", which hides more at the same loss.',
+            advice='Use smaller groups or a larger alpha. Or use kind = "uniform", which hides more at little loss.',
         )
     yield Warned(
         key="public-columns",

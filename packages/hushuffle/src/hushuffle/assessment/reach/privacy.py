@@ -99,7 +99,7 @@ def table(design: Design) -> Table:
     first = "Adding or removing a person changes one column of the filters. " if design.hashes == 1 else ""
     return Table(
         key="privacy",
-        title="What the guarantee is for",
+        title="Epsilon by what changes in the data",
         caption=(
             f"Epsilon at delta = {design.delta:g}. {first}If several columns change, the upper bound follows from "
             f"group privacy. {_PAIR if design.views is None else ''}Columns have no senders, so there are no figures "

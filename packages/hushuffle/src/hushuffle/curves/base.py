@@ -62,7 +62,7 @@ class PrivacyCurve(ABC):
 
     @property
     def rounds(self) -> Laws:
-        """Curves with numbers of independent runs whose composition is the mechanism of this curve."""
+        """Pairs (curve, number of independent runs) whose composition is the mechanism of this curve."""
         return ((self, 1),)
 
     @property
@@ -133,11 +133,11 @@ class PrivacyCurve(ABC):
         return bracket(lower, min(upper, law.pure), unit="nats", sources=law.sources, witness=witness)
 
     def holds(self, epsilon: float, delta: float) -> bool:
-        """Return whether `upper(epsilon)` is at most `delta`; this may take less time."""
+        """Return whether `upper(epsilon)` is at most `delta`; this may be faster than `upper`."""
         return self.upper(epsilon) <= delta
 
     def seen_at(self, epsilon: float, delta: float) -> Witness | None:
-        """Return datasets whose lower bound at `epsilon` exceeds `delta`, or None; less time than `lower`."""
+        """Return datasets whose lower bound at `epsilon` exceeds `delta`, or None; this may be faster than `lower`."""
         value, witness = self.lower(epsilon)
         return witness if value > delta else None
 

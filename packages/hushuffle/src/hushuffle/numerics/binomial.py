@@ -113,8 +113,8 @@ def runs(low: Floats, size: int, trials: Floats, p: float) -> Floats:
 def between(cuts: Floats, trials: Floats, p: float) -> tuple[Floats, Floats]:
     """Return P(cuts[j] < Bin(trials, p) <= cuts[j + 1]) and the sum of the two tails whose difference it is.
 
-    `cuts` are ascending along the last axis, shape (..., R + 1); `trials` has shape (..., 1). A row's tails are on its
-    own side of the mean, so that small masses keep their accuracy.
+    `cuts` are ascending along the last axis, shape (..., R + 1); `trials` has shape (..., 1). Each row uses
+    the tails on its side of the mean, so that small masses keep their accuracy.
 
     >>> between(np.array([-1.0, 0.0, 2.0]), np.array([2.0]), 0.5)[0].tolist()
     [0.25, 0.75]

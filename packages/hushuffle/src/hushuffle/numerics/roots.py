@@ -34,14 +34,14 @@ def last_above(
 def first_below(
     function: Callable[[float], float], level: float, *, high: float, guess: float, relative: float = EDGE
 ) -> float:
-    """Return a y with function(y) <= level, as `last_above`; the function was evaluated there unless y is `high`."""
+    """Return a y with function(y) <= level, near the crossing as in `last_above`; y is `high` or was evaluated."""
     return _edge(function, level, high=high, guess=guess, side=1, relative=relative)
 
 
 def about(
     function: Callable[[float], float], level: float, *, high: float, guess: float, relative: float, least: float
 ) -> float:
-    """Return where the crossing is predicted to be, to about `relative`, at which the function need not be evaluated.
+    """Return the predicted crossing, to about `relative`; the function need not have been evaluated there.
 
     The result is at least `least`, whether there is a crossing above it or not.
     """

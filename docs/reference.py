@@ -84,7 +84,8 @@ with code 3 unless all pass.
 
 ## The first page
 
-`[statement]` has what no computation knows. The report lists missing keys, and its verdict is then not green.
+`[statement]` has the names and reasons on the report's first page. The report lists missing keys: its verdict is then
+not green.
 
 <!-- keys statement StatementSection -->
 
@@ -125,8 +126,9 @@ The [table of kinds](support.md#kinds-of-deployment) lists the commands that acc
 ## A random number of dummies
 
 A scrambler's number of dummies is fixed, or a table such as `dummies = { kind = "binomial", trials = 1000, p = 0.5 }`.
-It is then drawn for each release, independently of all values. Figures use the implemented distribution, in units of
-2⁻⁶⁴. It has at most 1,048,576 different numbers. Query plans (`traffic.dummies`) need a fixed number.
+From a table the number is drawn for each release, independently of all values. Figures use the implemented
+distribution: its probabilities are multiples of 2⁻⁶⁴, and it has at most 1,048,576 different numbers. Query plans
+(`traffic.dummies`) need a fixed number.
 
 <!-- keys shuffler Scrambler -->
 
@@ -179,6 +181,8 @@ _PLAN = """# The specification of a plan
 
 Which keys does the TOML file of [`hushuffle plan`](../how-to/plan-a-query.md) have? The program reports all problems at
 once. File names are relative to the specification. A key without a default is optional.
+
+*Nodes* exchange messages: a *source* sends one to a *target*. *Scramblers* between them add dummies and shuffle.
 
 ## Every query
 

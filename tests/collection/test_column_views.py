@@ -176,4 +176,4 @@ def test_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["estimate", out, "--simplex"]) == Exit.USAGE
     for options in (["--batches"], ["--budget", "people.toml"], ["--engine", "spark"]):
         assert main(["collect", str(folder / "study.toml"), "--out", out, *options]) == Exit.USAGE
-        assert "in one run on this machine, and a budget adds up reports" in capsys.readouterr().err
+        assert "in one run on this machine. A budget counts only reports" in capsys.readouterr().err

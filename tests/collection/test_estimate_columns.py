@@ -57,9 +57,9 @@ def test_columns_are_added_up_one_by_one(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_together(tmp_path: Path) -> None:
     one, other = collected(tmp_path, "one", "a", "b"), collected(tmp_path, "other", "a", "c")
-    with pytest.raises(DataError, match="The sources have different columns"):
+    with pytest.raises(DataError, match="The releases have different columns"):
         tally_columns([one, other])
-    with pytest.raises(DataError, match="The sources have different columns"):
+    with pytest.raises(DataError, match="The releases have different columns"):
         tally_columns([one, one / "a" / "reports.parquet"])
     with pytest.raises(DataError, match="Remove it: each column has its own"):
         tally_columns([one], manifest=one / "manifest.json")

@@ -109,7 +109,7 @@ def test_edges_that_join_nobody(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("from,to\n0,1\n1,4\n", encoding="utf-8")
     (tmp_path / "one.csv").write_text("from\n0\n", encoding="utf-8")
     (tmp_path / "gap.csv").write_text("from,to\n0,\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"1 ends of edges do not occur in the data\. Records are counted from 0"):
+    with pytest.raises(DataError, match=r"edges that are not in the data: 1\. Records are counted from 0"):
         load_edges("edges.csv", n=3, base_folder=tmp_path)
     with pytest.raises(DataError, match="Names are compared as text"):
         load_edges("edges.csv", n=2, names=np.array(["a", "b"]), base_folder=tmp_path)

@@ -104,7 +104,7 @@ class Numbers(Answer):
                 title="The mean of the numbers",
                 caption=(
                     f"Numbers from {self.low:g} to {self.high:g} are rounded stochastically to {self.levels:,} levels. "
-                    "Doubling the distance doubles the error. Numbers outside count as the nearer bound and bias the "
+                    "Doubling high - low doubles the error. Numbers outside count as the nearer bound and bias the "
                     "mean."
                 ),
                 columns=("figure", "value"),
@@ -134,7 +134,7 @@ class Numbers(Answer):
             at = "Median" if quantile["share"] == 0.5 else f"{100 * quantile['share']:g}% are at most"
             rows.append((at, f"{quantile['value']:.4g}", f"{quantile['low']:.4g} to {quantile['high']:.4g}"))
         meaning = (
-            f"Standard error of the mean: {estimate.standard_error:.3g}. Each interval has this confidence separately, "
+            f"Standard error of the mean: {estimate.standard_error:.3g}. Each interval separately has its confidence, "
             "for numbers clipped to the bounds. The table shows the shares of the levels after rounding."
         )
         return Estimated(facts=facts, rows=tuple(rows), notes=(moved["in_words"], meaning, *self._widths(facts)))

@@ -201,8 +201,8 @@ _OTHERS: Final[dict[str, tuple[Callable[[Any, Path, Request], Exit], tuple[str, 
     "reach": (
         sums.collect_reach,
         (),
-        "a reach study counts columns in one run on this machine, and a budget adds up reports of people: compare the "
-        "printed epsilon with what its people may still spend.",
+        "a reach study is collected in one run on this machine. A budget counts only reports of people: compare the "
+        "printed epsilon with what these people may still spend.",
     ),
     "groups": (
         _groups,

@@ -133,8 +133,8 @@ class Tally:
             yield Warned(
                 key="implausible-shares",
                 sentence=(
-                    f"Chance hardly explains {plural(int(beyond.sum()), 'estimated share')} of {estimated.k:,} this "
-                    "far outside 0 to 1: the reports do not match the manifest."
+                    f"{plural(int(beyond.sum()), 'estimated share')} of {estimated.k:,} lie too far outside 0 to 1 to "
+                    "be chance: the reports do not match the manifest."
                 ),
                 advice="Look for edited files, reports of another collection, or Sybil clients.",
             )
@@ -298,7 +298,7 @@ def tally_columns(
         return {"": tally_reports(folders, manifest=manifest, progress=progress, count=count)}
     first = columns[0]
     if any(sorted(names) != sorted(first) for names in columns):
-        fail("The sources have different columns. Estimate one column at a time: give FOLDER/NAME of each source.")
+        fail("The releases have different columns. Estimate one column at a time: pass FOLDER/NAME of each.")
     if manifest is not None:
         fail("The manifest of one column was passed for several columns. Remove it: each column has its own.")
     return {

@@ -84,13 +84,13 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
     if delta * protocol.n >= 1:
         yield Warned(
             key="large-delta",
-            sentence=f"Delta is {delta:g}, not below 1/n = {1 / protocol.n:.2g}: it allows publishing an answer.",
+            sentence=f"Delta is {delta:g}, not below 1/n = {1 / protocol.n:.2g}: a release may then show an answer.",
             advice="Use a delta well below 1/n, for example 1/(10 n).",
         )
     if protocol.n < SMALL_CROWD:
         yield Warned(
             key="small-crowd",
-            sentence=f"Only {protocol.n} people take part: fewer than {SMALL_CROWD} people hide little.",
+            sentence=f"Only {protocol.n} people take part: with fewer than {SMALL_CROWD}, shuffling hides little.",
             advice="Ask more people before you release any results.",
         )
 
@@ -103,7 +103,7 @@ def total_warnings(columns: Mapping[str, Protocol], *, rounds: int = 1) -> Itera
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=2.0), shuffler=hs.UniformShuffle(), n=900)
     >>> print(next(total_warnings({"smokes": survey, "town": survey, "age": survey})).sentence)
-    Local epsilon of all 3 columns together is 6.000, 5 or more: all reports of one person hide little.
+    Local epsilon of all 3 columns together is 6.000 (5 or more): all reports of one person hide little.
     """
     if "" in columns:
         return
@@ -116,7 +116,7 @@ def total_warnings(columns: Mapping[str, Protocol], *, rounds: int = 1) -> Itera
 def _little_noise(local: float, of: str, hides: str) -> Warned:
     return Warned(
         key="large-local-epsilon",
-        sentence=f"Local epsilon{of} is {number(local)}, {LARGE_EPSILON:g} or more: {hides} little.",
+        sentence=f"Local epsilon{of} is {number(local)} ({LARGE_EPSILON:g} or more): {hides} little.",
         advice="Use a smaller epsilon in [randomizer], or state that all privacy depends on the shuffler.",
     )
 

@@ -347,7 +347,7 @@ def load_edges(
     unknown = int(np.count_nonzero(ranked[places] != edges))
     if unknown:
         advice = "Records are counted from 0." if names is None else "Names are compared as text, exactly."
-        fail(f"{source}: {unknown:,} ends of edges do not occur in the data. {advice}")
+        fail(f"{source}: entries of edges that are not in the data: {unknown:,}. {advice}")
     pairs = people[order[places]]
     return pairs[(pairs >= 0).all(axis=1)]
 

@@ -12,7 +12,6 @@ from cyclopts import Group, Parameter
 from hushuffle.cli import sums
 from hushuffle.cli.console import Exit, Flag, UsageError, master_of, misused, print_lines, progress, visible, warn
 from hushuffle.errors import InvalidInputError
-from hushuffle.files.causes import heard
 
 if TYPE_CHECKING:
     from hushuffle.collection.batches import BatchRun
@@ -102,6 +101,7 @@ def collect(
     keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
     from hushuffle.collection.collect import run  # noqa: PLC0415 - a mistake in the file shows before
     from hushuffle.collection.request import Asked, Request  # noqa: PLC0415
+    from hushuffle.files.causes import heard  # noqa: PLC0415 - only when needed
 
     with heard(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
@@ -156,6 +156,7 @@ def _other(file: AnyFile, out: Path, options: dict[str, Any], *, reference: Path
     run, refused, reason = _OTHERS[file.kind_of_deployment]
     sums.refuse({name: given[name] for name in refused or given}, f"{reason} Remove the option.")
     from hushuffle.collection.request import Request  # noqa: PLC0415 - a mistake in the file shows before
+    from hushuffle.files.causes import heard  # noqa: PLC0415 - only when needed
 
     with heard(), progress(enabled=sys.stderr.isatty()) as tell:
         try:

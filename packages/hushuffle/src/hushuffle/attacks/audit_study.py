@@ -271,7 +271,7 @@ def _sentences(rows: Sequence[Audited], played: Sequence[Game], confidence: floa
     for game in lost:
         claimed, shown = apart(game.certified.upper, game.success.lower)
         yield (
-            f"The claim about {game.what} is refuted: an attacker who {game.attacker} wins at least {shown} of the "
+            f"The claim about {game.what} is refuted: an adversary who {game.attacker} wins at least {shown} of the "
             f"games; certified: {claimed}."
         )
     for row in rows:
@@ -309,9 +309,9 @@ def _games(played: Sequence[Game]) -> Table:
     return Table(
         key="games",
         title="Games",
-        caption="Success: how often this attacker won. Certified: the upper bound for any attacker with the same "
+        caption="Success: how often this adversary won. Certified: the upper bound for any adversary with the same "
         "knowledge, as `hushuffle assess` and `hushuffle plan analyse` report it.",
-        columns=("to be found out", "the attacker", "verdict", "success", "certified"),
+        columns=("what is guessed", "the adversary", "verdict", "success", "certified"),
         rows=tuple(
             (game.what, game.attacker, "refuted" if game.broken else "not refuted", game.success, game.certified)
             for game in played

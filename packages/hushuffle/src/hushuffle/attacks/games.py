@@ -209,7 +209,7 @@ def _name(protocol: Protocol, terms: Terms) -> Game:
         guess = value + used * (rng.integers(n, size=value.size) % holders)
         hits += int(np.count_nonzero(guess == senders[start : start + together]))
     rate = rate_interval(hits, terms.reports, terms.confidence)
-    return Game("who sent a report", "knows what everybody holds", success=rate, certified=certified)
+    return Game("who sent a report", "knows all values", success=rate, certified=certified)
 
 
 _MOST_SET_BITS: Final = 20_000_000

@@ -24,7 +24,9 @@ from hushuffle.specification._base import unfit
 from hushuffle.specification.mixed import GroupBatches, MixedSpecification
 from hushuffle.specification.warnings import weighted_warnings
 
-_ONE_RANDOMIZER: Final = "It is analysed for a single randomizer only. The central epsilon of all groups limits it."
+_ONE_RANDOMIZER: Final = (
+    "This question is answered only if all people use one randomizer. The central epsilon of all groups limits it."
+)
 _UNANSWERED: Final = {
     "vulnerability": "Guessing a person's answer",
     "re-identification": "Naming the sender of a report",

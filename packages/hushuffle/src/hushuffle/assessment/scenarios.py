@@ -37,10 +37,18 @@ class _Case:
 
     def hiding(self, protocol: Protocol) -> Protocol:
         """The protocol without the colluders' reports; in the worst case, all colluders would be honest."""
-        honest = replace(protocol, n=self.answers(protocol.n)).secret
+        honest = _of(protocol, self.answers(protocol.n)).secret
         if honest.n <= self.colluders:
             unsupported("No honest people remain: only the noise on the device protects a report.")
-        return replace(honest, n=honest.n - self.colluders)
+        return _of(honest, honest.n - self.colluders)
+
+
+def _of(protocol: Protocol, n: int) -> Protocol:
+    """Return the protocol with n people. Raises `UnsupportedProtocolError` if its shuffler is for another number."""
+    try:
+        return replace(protocol, n=n)
+    except InvalidInputError:
+        unsupported(f"The public order is for {protocol.n:,} people. Assess a file with the order of {n:,} people.")
 
 
 def scenarios(
@@ -105,7 +113,7 @@ def _scenario(
 
     figure, refused = _asked(central)
     error, no_error = _asked(
-        lambda: max(worst_error(replace(protocol, n=case.answers(protocol.n))) for protocol in protocols)
+        lambda: max(worst_error(_of(protocol, case.answers(protocol.n))) for protocol in protocols)
     )
     return Scenario(key=case.key, case=case.words, central=figure, standard_error=error, remark=refused or no_error)
 

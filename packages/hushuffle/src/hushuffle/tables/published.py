@@ -74,7 +74,7 @@ _COLUMNS: Final = {
     4: ("user", "venue", "time", "offset"),
     8: ("user", "venue", "category_id", "category", "latitude", "longitude", "offset", "time"),
 }
-_CLOCK: Final = "%a %b %d %H:%M:%S %z %Y"  # Tue Apr 03 18:00:09 +0000 2012
+_CLOCK, _EXAMPLE = "%a %b %d %H:%M:%S %z %Y", "Tue Apr 03 18:00:09 +0000 2012"
 
 
 def load_checkins(source: str | Path) -> Traces:
@@ -130,7 +130,7 @@ def load_checkins(source: str | Path) -> Traces:
         pl.col("venue"),
         pl.col("time").str.to_datetime(_CLOCK, time_unit="ms", strict=False),
     )
-    complete(frame, str(path), "not in the published format")
+    complete(frame, str(path), f"not in Foursquare's format (for example user 1, time {_EXAMPLE})")
     return _traces(frame)
 
 

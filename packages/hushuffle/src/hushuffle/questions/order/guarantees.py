@@ -78,12 +78,12 @@ def posterior_probability(alpha: float, *, prior: float) -> Bound:
 def reidentification(alpha: float, *, epsilon: float, group: int, wanted: int) -> Bound:
     """Return an upper bound on the probability that an adversary locates the records of `wanted` people in a group.
 
-    An adversary who knows all values names `wanted` places of the release. The adversary wins if more than half of them
-    contain records of these people. With group size r = `group`, k = `wanted` < r/2 and local epsilon `epsilon`,
-    Pr[lose] >= floor((r-k)/k) e**-(2k epsilon + alpha) Pr[win].
+    The adversary knows all values and chooses `wanted` places of the release. The adversary wins if more than half of
+    them contain records of these people. With group size r = `group`, k = `wanted` < r/2, local epsilon `epsilon` and
+    `alpha` of the order (see `alpha_for_theta`), Pr[lose] >= floor((r-k)/k) e**-(2k epsilon + alpha) Pr[win].
 
-    The order must be drawn independently of the records, as in Mallows shuffles. The inequality fails for sorting,
-    which has alpha = 0.
+    The order must be drawn independently of the records, as in Mallows shuffles. For sorting by value, alpha is 0, but
+    the inequality is false.
 
     Raises:
         InvalidInputError: alpha not finite or < 0, epsilon < 0, or not 1 <= wanted < group/2.

@@ -24,9 +24,7 @@ from hushuffle.specification._base import unfit
 from hushuffle.specification.mixed import GroupBatches, MixedSpecification
 from hushuffle.specification.warnings import weighted_warnings
 
-_ONE_RANDOMIZER: Final = (
-    "This question is answered only if all people use one randomizer. The central epsilon of all groups limits it."
-)
+_ONE_RANDOMIZER: Final = "People use different randomizers. The central epsilon of all groups together limits this too."
 _UNANSWERED: Final = {
     "vulnerability": "Guessing a person's answer",
     "re-identification": "Naming the sender of a report",

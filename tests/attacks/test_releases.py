@@ -189,7 +189,7 @@ def test_a_specification_with_honest_people_is_audited(kind: str, people: float)
         rounds = 2
     """)
     made = audit_specification(specification, trials=1000, rng=hs.reproducible(1))
-    assert f"a fraction of {people:g} of them is honest" in made.question
+    assert f"a fraction of {people:g} of all people is honest" in made.question
     tables = {table.key: [str(row[0]) for row in table.rows] for table in made.tables}
     assert ("Central epsilon at delta = 0.05" in tables.get("claims", [])) == (people == 0.5)
     reasons = " ".join(row.reason for row in made.unanswered)

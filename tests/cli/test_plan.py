@@ -231,4 +231,4 @@ def test_the_line_of_a_target_names_its_adversary(tmp_path: Path, capsys: pytest
     assert honest == "1 of 1"
     assert active["upper"] > study["verdict"]["targets"][0]["got"]["upper"]
     shown = number(active["upper"], up=True)
-    assert f"against passive adversaries, {shown} nats against active ones (scramblers: row 1 of 1): asked" in line
+    assert f"passive adversaries ({shown} nats against active ones, with 1 honest scrambler of 1): asked" in line

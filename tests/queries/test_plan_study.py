@@ -191,7 +191,7 @@ def test_private_centroids_count_their_noise() -> None:
     query = CLUSTERS.replace("VARIANT", "private-centroids").replace("iterations = 3", "iterations = 2") + NOISE
     analysis = analyse_plan(spec(query, traffic="dummies = 10\nbatch = 100"))
     assert "the traffic and the noisy releases" in analysis.study.answers[0]
-    assert [row[2] for row in table(analysis, "releases").rows] == ["rho = 0.005 (concentrated)"] * 2
+    assert [row[2] for row in table(analysis, "releases").rows] == ["rho = 0.005 (zCDP)"] * 2
     assert "even if the randomness of the other sources is known" in table(analysis, "guarantees").caption
     assert [warned.key for warned in analysis.study.warnings] == ["floating-point"]
     assert "first 2 of" not in analysis.study.diagrams[0].caption

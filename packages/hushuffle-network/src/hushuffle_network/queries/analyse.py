@@ -245,7 +245,7 @@ def _costs(plan: Plan) -> Table:
 def _releases(plan: Plan) -> Iterator[Table]:
     rows: list[tuple[Cell, ...]] = []
     for release in plan.releases:
-        concentrated = None if release.rho is None else f"rho = {release.rho:.4g} (concentrated)"
+        concentrated = None if release.rho is None else f"rho = {release.rho:.4g} (zCDP)"
         rows.append((release.name, release.start, concentrated or f"epsilon = {release.epsilon:.4g}"))
     if rows:
         caption = "Public values, and their privacy cost for one person, for any adversary."
@@ -303,7 +303,7 @@ def _passive(held: Sequence[traffic.Collusion], guarantee: Guarantee | None) -> 
     if not held or guarantee is None:
         return ""
     longest, active = held[0].honest, held[-2].active.upper
-    words = f", {number(active, up=True)} nats against active ones (scramblers: row 1 of {longest})"
+    words = f" ({number(active, up=True)} nats against active ones, with 1 honest scrambler of {longest})"
     return f", against passive adversaries{words if active > guarantee.upper else ''}"
 
 

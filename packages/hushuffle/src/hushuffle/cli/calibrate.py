@@ -43,7 +43,7 @@ _POINTS: Final[dict[str, dict[str, tuple[str, str]]]] = {
 
 _HEADS: Final = {
     "noise": (("", "local", "central", "standard"), ("", "epsilon", "epsilon", "error")),
-    "messages": (("", "messages", "central", "standard"), ("", "besides", "epsilon", "error")),
+    "messages": (("", "extra", "central", "standard"), ("", "messages", "epsilon", "error")),
     "sum": (
         ("", "central", "error of", "", "messages", "bits of"),
         ("", "epsilon", "the mean", "levels", "of each", "each"),

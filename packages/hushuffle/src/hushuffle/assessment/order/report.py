@@ -144,8 +144,8 @@ def _concerns(arrangement: Arrangement, moved: Displacement, *, shown: bool) -> 
         )
     yield Warned(
         key="public-columns",
-        sentence=f"The order of release reveals {', '.join(arrangement.names)}. Here they count as public.",
-        advice="If they are not public, use another order: no figure of this report covers what the order reveals.",
+        sentence=f"The order of release reveals columns that count as public: {', '.join(arrangement.names)}.",
+        advice="If one is not public, use another order: no figure of this report covers what the order reveals.",
     )
     if shown:
         yield Warned(

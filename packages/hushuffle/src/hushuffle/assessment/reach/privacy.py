@@ -21,9 +21,9 @@ from hushuffle.questions.bloom.views import views_curve
 from hushuffle.specification.exposure import factor
 
 _RELEASE: Final = "Anyone who sees the released counts"
-_STRONG: Final = "An adversary who knows all other audiences, and the key"
+_STRONG: Final = "An adversary who knows all other audiences, and the hash key"
 _PAIR: Final = "The published pair (all columns empty, or one column full) is often the worst, but this is not proven. "
-_SHUFFLER: Final = "A compromised shuffler that has the key"
+_SHUFFLER: Final = "A compromised shuffler that has the hash key"
 
 
 @dataclass(frozen=True, kw_only=True)

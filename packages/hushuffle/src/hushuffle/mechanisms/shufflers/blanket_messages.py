@@ -171,7 +171,7 @@ class BlanketMessages(Shuffler):
     def describe(self) -> str:
         several = f"up to {self.trials:,} additional blanket messages, each"
         sends = "an additional blanket message" if self.trials == 1 else several
-        trusted = "" if self.honest == 1 else f" (a fraction of {self.honest:.4g} of them is honest)"
+        trusted = "" if self.honest == 1 else f" (a fraction of {self.honest:.4g} of all people is honest)"
         return (
             f"each person sends {sends} with probability {self.p:.6g}{trusted}, and a shuffler releases all messages "
             "in a uniformly random order"

@@ -120,7 +120,7 @@ class FakesPerValue(PerValue):
         return (Source(count=trials, each=True, from_people=True),)
 
     def describe(self) -> str:
-        trusted = "" if self.honest == 1 else f" (a fraction of {self.honest:.4g} of them is honest)"
+        trusted = "" if self.honest == 1 else f" (a fraction of {self.honest:.4g} of all people is honest)"
         return (
             f"for each value, every person adds a fake report with probability {self.p:.4g}{trusted}, and a shuffler "
             "releases all messages in a uniformly random order"

@@ -56,7 +56,7 @@ def test_the_data_of_the_specification(capsys: pytest.CaptureFixture[str]) -> No
 def test_rows_of_a_person_are_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["collect", "specs/town.toml", "--out", "out"]) == Exit.DONE
     shown = " ".join(capsys.readouterr().out.split())
-    assert "Each row counts as one person: 300 rows, 300 people. Otherwise set population.person." in shown
+    assert "Each row counts as one person: 300 rows, 300 people. If this is wrong, set population.person." in shown
     for person in ("none", "id"):
         text = SPECIFICATION.replace('data = "people.csv"', f'data = "people.csv", person = "{person}"')
         (folder / "specs" / f"{person}.toml").write_text(text, encoding="utf-8")

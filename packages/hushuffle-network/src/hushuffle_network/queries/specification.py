@@ -168,7 +168,7 @@ def parse_plan(text: str, *, file: str = "specification") -> PlanSpecification:
         SpecificationError: with every problem: key, rule, value, hint.
     """
     hint = "A file with [randomizer] is for hushuffle assess, calibrate and collect."
-    refuse_other_kind(text, "randomizer", "a survey", hint, file=file)
+    refuse_other_kind(text, "randomizer", "a file for a collection", hint, file=file)
     return parsed(text, PlanSpecification, file=file, words=_words())
 
 

@@ -13,7 +13,7 @@ from hushuffle.model.report import software
 
 __all__ = ["choice_report", "specifications", "useless"]
 
-_ORDER: Final = "by {}, Pareto-optimal rows (best) first"
+_ORDER: Final = "by {}, Pareto-optimal rows first"
 _LEARNED = {"guessing": "guessing", "reidentification": "naming the sender"}
 
 
@@ -86,7 +86,7 @@ def _met(choices: Choices) -> Table:
 def _columns(choices: Choices) -> tuple[str, ...]:
     total = any(row.all_reports is not None for row in choices.rows)
     local = ("local epsilon of one report", "local epsilon of all reports") if total else ("local epsilon",)
-    return ("deployment", "best", *local, "central epsilon", choices.wishes.error_name)
+    return ("deployment", "Pareto-optimal", *local, "central epsilon", choices.wishes.error_name)
 
 
 def _row(place: int, row: Candidate, learned: list[str], *, sent: bool) -> tuple[Cell, ...]:

@@ -85,7 +85,7 @@ def _run(given: Sequence[str]) -> int:
 def _explained(error: BaseException, given: Sequence[str]) -> tuple[str, Exit]:
     match error:
         case CycloptsError() | UsageError():
-            return f"{error} (`hushuffle --help` lists all options.)", Exit.USAGE
+            return f"{error} (`hushuffle COMMAND --help` lists all options.)", Exit.USAGE
         case HushuffleError():
             return _placed(error, given), Exit.USAGE if isinstance(error, SpecificationError) else Exit.FAILED
         case OSError():

@@ -292,7 +292,7 @@ def _of_one(release: Release) -> list[str]:
 
 def _rows(release: Release) -> str:
     if release.persons is None:
-        n, ask = release.protocol.n, "" if release.person_known else " Otherwise set population.person."
+        n, ask = release.protocol.n, "" if release.person_known else " If this is wrong, set population.person."
         return f"Each row counts as one person: {n:,} rows, {n:,} people.{ask}"
     rows = release.protocol.n + release.beyond
     each = f"{rows / max(release.persons, 1):,.2f} on average, {release.largest:,} at most (not recorded in the files)"

@@ -84,8 +84,8 @@ with code 3 unless all pass.
 
 ## The first page
 
-`[statement]` has the names and reasons on the report's first page. The report lists missing keys: its verdict is then
-not green.
+`[statement]` has names and reasons for the report's first page. If keys are missing, the report lists them, and its
+verdict is not green.
 
 <!-- keys statement StatementSection -->
 

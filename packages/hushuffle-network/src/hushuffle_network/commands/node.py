@@ -81,8 +81,8 @@ def codes(count: int, /, *, out: Path) -> Exit:
       hushuffle node codes 100 --out hushuffle-out/codes
       hushuffle node codes 100000 --out hushuffle-out/large
 
-    Writes codes.txt, one code per line, each for one person, and codes.public. With
-    codes.public the issuer can check codes, but cannot use them.
+    Writes codes.txt, one code per line, each for one person, and codes.public, with
+    which the issuer can check codes but cannot use them.
 
     Args:
         count: number of invited people.

@@ -58,9 +58,9 @@ def collect(
 
     Writes reports.parquet and manifest.json into a new folder; on errors, no file.
     Secure aggregation writes sums.json instead of reports, and a specification
-    with [sum] writes messages.parquet. Neither other columns nor the order of the
-    records are released. [[groups]] are shuffled together; several [[columns]] are
-    shuffled independently, each into its own folder.
+    with [sum] writes messages.parquet. [[groups]] are shuffled together, several
+    [[columns]] independently, each into its own folder. Neither other columns nor
+    the order of the records are released.
 
     Args:
         specification: the TOML file that describes the deployment.

@@ -61,7 +61,7 @@ class HadamardResponse(Mechanism):
     sources = (ACHARYA,)
     table = SettingsTable(
         kind="hadamard-response",
-        about="Hadamard response, for many categories: a report is a number, more often from the value's half of them.",
+        about="Hadamard response, for many categories: a report is an index, more often from the half for its value.",
         settings={"epsilon": Setting(type="epsilon", about='Local privacy loss in nats; "inf": no noise.')},
     )
 

@@ -110,7 +110,7 @@ def test_an_owner_names_issuers_by_their_keys(tmp_path: Path) -> None:
     Phone(world.task, tmp_path / "a", answers, limits=limits, send=world.send).send(CODE)
     other = services(IssuerKey.generate())
     for given in (limits, Limits(issuers=())):
-        with pytest.raises(PhoneError, match="not in the limit issuers"):
+        with pytest.raises(PhoneError, match="not in the limit `issuers`"):
             Phone(other.task, tmp_path / "b", answers, limits=given, send=other.send)
     assert other.seen == []
     with pytest.raises(PhoneError, match="invalid names or values: issuers"):

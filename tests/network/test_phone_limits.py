@@ -52,7 +52,7 @@ LITTLE = [
     (Limits(max_epsilon_with={"issuer": 1.59}), "with the issuer colluding, epsilon is up to 1.6,"),
     (Limits(max_epsilon_with={"scramblers": 2.7}), "with the scramblers colluding, epsilon is up to 2.70805,"),
     (Limits(scramblers=("00" * 32,)), "no scrambler of the task"),
-    (Limits(collectors=()), "not in the limit collectors"),
+    (Limits(collectors=()), "not in the limit `collectors`"),
 ]
 
 

@@ -52,14 +52,14 @@ export async function checkLimits(given: Limits, document: Document): Promise<Co
   for (const [role, most] of Object.entries(limits.max_epsilon_with)) {
     const found = role === "issuer" ? issuer : localEpsilon(document);
     if (!amount(found) || found > most! * SLACK) {
-      decline(`epsilon is ${amount(found) ? `up to ${found}` : "not bounded"} if the ${role} work against it, above max_epsilon_with.${role} = ${most}`);
+      decline(`with the ${role} colluding, epsilon is ${amount(found) ? `up to ${found}` : "not bounded"}, above max_epsilon_with.${role} = ${most}`);
     }
   }
   const trusted = limits.scramblers;
-  if (trusted !== undefined && !document.chain.some((one) => trusted.includes(one.key))) decline("no scrambler of the task is in the limit scramblers");
-  if (limits.collectors !== undefined && !limits.collectors.includes(document.result.key)) decline("the result of the task is not in the limit collectors");
+  if (trusted !== undefined && !document.chain.some((one) => trusted.includes(one.key))) decline("no scrambler of the task is in the limit `scramblers`");
+  if (limits.collectors !== undefined && !limits.collectors.includes(document.result.key)) decline("the result of the task is not in the limit `collectors`");
   for (const key of document.steps.flatMap((step) => [step.token_key, step.ticket_key])) {
-    if (limits.issuers !== undefined && !limits.issuers.includes(hex(await sha256(base64(key))))) decline("the task has keys for tokens or tickets that are not in the limit issuers");
+    if (limits.issuers !== undefined && !limits.issuers.includes(hex(await sha256(base64(key))))) decline("the task has keys for tokens or tickets that are not in the limit `issuers`");
   }
   return { epsilon, delta };
 }

@@ -130,13 +130,13 @@ def _check_others(limits: Limits, document: Mapping[str, Any]) -> None:
             _decline(f"a batch may have {step['min_batch']} people, but min_batch is {limits.min_batch}")
     chain = {one["key"] for one in document["chain"]}
     if limits.scramblers is not None and not chain & {*limits.scramblers}:
-        _decline("no scrambler of the task is in the limit scramblers")
+        _decline("no scrambler of the task is in the limit `scramblers`")
     if limits.collectors is not None and document["result"]["key"] not in limits.collectors:
-        _decline("the result of the task is not in the limit collectors")
+        _decline("the result of the task is not in the limit `collectors`")
     if limits.issuers is not None:
         keys = [binascii.a2b_base64(step[name]) for step in document["steps"] for name in ("token_key", "ticket_key")]
         if not {hashlib.sha256(key).hexdigest() for key in keys} <= {*limits.issuers}:
-            _decline("the task has keys for tokens or tickets that are not in the limit issuers")
+            _decline("the task has keys for tokens or tickets that are not in the limit `issuers`")
 
 
 def local_epsilon(document: Mapping[str, Any]) -> float:
@@ -168,7 +168,7 @@ def _recompute(data: bytes) -> None:
         from hushuffle_network.promise import check_task  # noqa: PLC0415
         from hushuffle_network.task import parse_task  # noqa: PLC0415
     except ImportError:
-        _decline("the limit recompute needs hushuffle, which is not installed")
+        _decline("the limit `recompute` needs hushuffle, which is not installed")
     try:
         check_task(parse_task(data))
     except HushuffleError as error:

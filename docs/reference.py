@@ -330,8 +330,8 @@ _PAGES = {
 _VARIABLES = {
     "HUSHUFFLE_DATA": "folder of the papers' data sets, for `reproduce`",
     "HUSHUFFLE_STATE": "folder of the [ledgers](../how-to/collect.md#where-the-ledger-is)",
-    "HUSHUFFLE_TRACEBACK": "`1` shows everything about an unexpected error",
-    "NO_COLOR": "any text prints without colours",
+    "HUSHUFFLE_TRACEBACK": "`1` prints unexpected errors in full: their text may quote data",
+    "NO_COLOR": "if it has any value, output has no colours",
     "SOURCE_DATE_EPOCH": "the date of a report, in seconds since 1970",
 }
 

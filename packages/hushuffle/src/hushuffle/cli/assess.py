@@ -27,7 +27,7 @@ def assess(
 
     Prints a summary. Writes report.html, result.json, dpia.md (the first page for
     an impact assessment) and the complete specification.toml; on errors, no file.
-    If the specification names data, also runs the collection on the data. For
+    If the specification names data, also simulates collections on the data. For
     several [[columns]], the report begins with the joint figures.
 
     Args:

@@ -65,7 +65,7 @@ class BlanketMessages(Shuffler):
     reveals = Reveals.MULTISET
     table = SettingsTable(
         kind="blanket-messages",
-        about="Clients send blanket messages in addition; all messages leave in a uniformly random order.",
+        about="Clients also send blanket messages, independent of all values; all leave in a uniformly random order.",
         settings={
             "p": Setting(
                 type="number",

@@ -56,7 +56,7 @@ def test_all_rounds_of_a_value_that_stays_tell_what_one_tells() -> None:
     )
     assert "more." not in row(report, "re-identification").sentence
     assert report.statement is not None
-    assert "The claim covers all 52 rounds, for people whose value stays." in report.statement.claim
+    assert "The claim covers all 52 rounds, for people whose value never changes." in report.statement.claim
     assert "The value never changes, and this is public" in report.statement.unit
     cases = {case.key: case for case in report.statement.scenarios}
     assert cases["rounds"].central == once
@@ -64,7 +64,7 @@ def test_all_rounds_of_a_value_that_stays_tell_what_one_tells() -> None:
     assert cases["one-in-4"].central == hs.dp.epsilon(protocol(n=250), delta=1e-6)
     sentences = {assumption.key: assumption.sentence for assumption in report.statement.assumptions}
     assert "All 1,000 people take part in every round, and their values stay" in sentences["participation"]
-    assert "value stays" in sentences["no_repeats"]
+    assert "value never changes" in sentences["no_repeats"]
 
 
 def test_every_line_about_privacy_names_the_condition_on_values() -> None:
@@ -102,7 +102,7 @@ def test_a_value_that_changes_costs_local_epsilons_and_the_target_is_held_agains
     assert "for people whose value changes 2 times at most" in report.statement.claim
     assert "the rounds in which it changes or returns to an earlier value are public" in report.statement.unit
     assert list(table(report)) == [
-        "memoized, value stays",
+        "memoized, value never changes",
         "memoized, value changes once at most",
         "memoized, value changes 2 times at most",
         "fresh in every round, even if values change",
@@ -112,7 +112,8 @@ def test_a_value_that_changes_costs_local_epsilons_and_the_target_is_held_agains
 def test_the_table_has_the_figures_of_kept_and_of_fresh_reports() -> None:
     found = table(assess(weekly()))
     fresh = hs.dp.compose([(protocol(), 52)], delta=1e-6)
-    assert found["memoized, value stays"] == (hs.dp.epsilon(protocol(), delta=1e-6), Bound.exact(1.0, unit="nats"))
+    once = hs.dp.epsilon(protocol(), delta=1e-6)
+    assert found["memoized, value never changes"] == (once, Bound.exact(1.0, unit="nats"))
     reports = hs.Protocol(randomizer=protocol().randomizer, shuffler=hs.NoShuffle(), n=1)
     twice = hs.dp.compose([(reports, 2)], delta=1e-6)
     assert found["memoized, value changes once at most"][0].upper == twice.upper < 2.0

@@ -373,7 +373,7 @@ def test_fresh_and_memoized_reports_are_compared_and_say_how_often_people_are_as
     assert row.all_reports.upper == pytest.approx(52 * row.point.local_epsilon, rel=1e-6)
     figures = {cells[0]: cells[1] for cells in compared.rows}
     assert figures["fresh in every round, even if values change"] == row.point.central
-    assert figures["memoized, value stays"] == hs.dp.epsilon(row.protocol, delta=1e-6)
+    assert figures["memoized, value never changes"] == hs.dp.epsilon(row.protocol, delta=1e-6)
     strict = {**WEEKLY, "targets": {**WEEKLY["targets"], "local_epsilon": 2.0}}
     assert (
         choose(strict).advice[0].sentence.startswith("With memoised = true and changes = 0 (values that never change")

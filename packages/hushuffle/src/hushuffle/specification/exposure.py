@@ -81,9 +81,9 @@ class Exposure:
 
     @property
     def stays(self) -> str:
-        """A verb phrase for how often a value with memoized reports changes: "stays", "changes once at most"."""
+        """A phrase for how often a value with memoized reports changes: "never changes", "changes once at most"."""
         if self.changes == 0:
-            return "stays"
+            return "never changes"
         return "changes once at most" if self.changes == 1 else f"changes {self.changes:,} times at most"
 
     @property

@@ -130,7 +130,7 @@ def with_dp_accounting() -> Iterator[str]:
         ).get_epsilon_for_delta(delta)
         ours = hs.dp.epsilon(survey(k, 1, epsilon), delta=delta)
         rows.append([f"one person, k = {k}, ε₀ = {epsilon:g}", f"{delta:g}", six(ours), f"{theirs:.6f}"])
-    for n, epsilon in ((100, 1.0), (1000, 1.0), (5000, 2.0)):
+    for n, epsilon in ((100, 1.0), (5000, 2.0)):
         first, second = pair_at_all_zeros(n, epsilon)
         built = privacy_loss_distribution.from_two_probability_mass_functions(
             {x: math.log(p) for x, p in first.items() if p > 0},
@@ -150,7 +150,7 @@ def several_rounds(unit: float) -> Iterator[str]:
     matrix = hs.MatrixRandomizer(channel=hs.Channel(matrix=[[0.5, 0.2, 0.3], [0.1, 0.7, 0.2], [0.3, 0.3, 0.4]]))
     shuffled, n = hs.UniformShuffle(), 10_000
     cases = {
-        "2 values, ε₀ = 2": (survey(2, n, 2.0), (2, 100)),
+        "2 values, ε₀ = 2": (survey(2, n, 2.0), (100,)),
         "5 values, ε₀ = 2": (survey(5, n, 2.0), (100,)),
         "a 3 by 3 matrix": (hs.Protocol(randomizer=matrix, shuffler=shuffled, n=n), (100, 1000)),
         "local hashing, k = 50, g = 4, ε₀ = 1": (

@@ -28,7 +28,7 @@ def test_every_case_has_a_row() -> None:
     assert written == [(name, str(n), str(dummies), delta) for name, _, n, dummies, delta in CASES]
 
 
-@pytest.mark.parametrize("place", [1, 4, 9, 12, 15, 20, 24, 34])
+@pytest.mark.parametrize("place", [1, 4, 9, 12, 13, 15, 20, 23])
 def test_rows_are_what_the_library_prints(place: int) -> None:
     _, randomizer, n, dummies, delta = CASES[place]
     shuffler = hs.Scrambler(dummies=dummies) if dummies else hs.UniformShuffle()

@@ -68,19 +68,17 @@ def cases() -> Iterator[tuple[str, Mechanism, int, int, float]]:
         yield "local hashing, k = 1,000, g = 4, epsilon_0 = 1", hs.LocalHashing(k=1000, g=4, epsilon=1.0), n, 0, 1e-6
         yield "local hashing, k = 1,000, g = 3, epsilon_0 = 1", hs.LocalHashing(k=1000, g=3, epsilon=1.0), n, 0, 1e-6
     for width, n, p, delta in (
-        (2, 100_000, 0.145, 1e-3),
         (3, 1000, 0.1, 1e-4),
-        (3, 10_000, 0.1, 1e-3),
         (4, 1000, 0.4, 1e-6),
         (6, 100_000, 0.1, 1e-4),
         (6, 100_000, 0.145, 1e-3),
         (20, 10_000, 0.365, 1e-3),
     ):
         yield f"{width} filters flipped with p = {p:g}", hs.BitFlipping(width=width, p=p), n, 0, delta
-    yield "target sampling, T = 20, sigma = 0.2", hs.TargetSampling(targets=20, sigma=0.2), 100, 50, 1e-4
+    yield "target sampling, T = 20, sigma = 0.2, 50 dummies", hs.TargetSampling(targets=20, sigma=0.2), 100, 50, 1e-4
     for dummies in (10, 1000, 100_000):
         subset = hs.SubsetSelection(k=10, w=3, epsilon=2.0)
-        yield "subset selection, k = 10, w = 3, epsilon_0 = 2", subset, 1000, dummies, 1e-6
+        yield f"subset selection, k = 10, w = 3, epsilon_0 = 2, {dummies:,} dummies", subset, 1000, dummies, 1e-6
 
 
 def measured() -> Iterator[str]:
@@ -96,7 +94,7 @@ def measured() -> Iterator[str]:
         bound = hs.dp.epsilon(protocol, delta=delta)
         took = (time.perf_counter() - start) / unit
         ends = f"{bound.lower:.5g} | {bound.upper:.5g} | {bound.width / bound.lower:.2%}"
-        yield f"| {name} | {n:,} | {dummies:,} | {delta:g} | {ends} | {took:.1f} |"
+        yield f"| {name} | {n:,} | {delta:g} | {ends} | {took:.1f} |"
 
 
 HEAD = """# What is tight where
@@ -104,8 +102,8 @@ HEAD = """# What is tight where
 How wide is the certified bracket of central ε? The width is relative to the lower bound. Time is in units of sorting
 10⁷ floats on the same machine. `python benchmarks/tight.py --write` measures again.
 
-| mechanism | people | dummies | δ | lower ε | upper ε | relative width | time |
-|---|---|---|---|---|---|---|---|
+| mechanism | people | δ | lower ε | upper ε | relative width | time |
+|---|---|---|---|---|---|---|
 """
 
 TAIL = """

@@ -24,13 +24,13 @@ ROWS = [
 
 
 def test_every_case_has_a_row() -> None:
-    written = [(row[0], row[1].replace(",", ""), row[2].replace(",", ""), float(row[3])) for row in ROWS]
-    assert written == [(name, str(n), str(dummies), delta) for name, _, n, dummies, delta in CASES]
+    written = [(row[0], row[1].replace(",", ""), float(row[2])) for row in ROWS]
+    assert written == [(name, str(n), delta) for name, _, n, _, delta in CASES]
 
 
-@pytest.mark.parametrize("place", [1, 4, 9, 12, 13, 15, 20, 23])
+@pytest.mark.parametrize("place", [1, 4, 9, 12, 13, 15, 20, 22])
 def test_rows_are_what_the_library_prints(place: int) -> None:
     _, randomizer, n, dummies, delta = CASES[place]
     shuffler = hs.Scrambler(dummies=dummies) if dummies else hs.UniformShuffle()
     bound = hs.dp.epsilon(hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=n), delta=delta)
-    assert ROWS[place][4:6] == [f"{bound.lower:.5g}", f"{bound.upper:.5g}"]
+    assert ROWS[place][3:5] == [f"{bound.lower:.5g}", f"{bound.upper:.5g}"]

@@ -10,7 +10,6 @@ from typing import Any, Final
 import pytest
 
 from hushuffle_papers.ladjel2021 import deltas, traffic
-from hushuffle_papers.registry import Request, reproduce
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "docs/reference/network-results.md").read_text("utf-8")
@@ -52,25 +51,6 @@ def test_figures_with_a_delta(row: list[str]) -> None:
     says(row[6], traffic.bennett(*case).upper)
     says(row[7], traffic.capped(*case).upper)
     assert ("**" in row[5]) == (traffic.as_printed(*case) < exact.lower)
-
-
-def test_figures_with_a_cap() -> None:
-    table = {tuple(map(float, row[:2])): row for row in rows("A scrambler with a cap")}
-    for (sigma, dummies), row in table.items():
-        found = traffic._row(100, sigma, int(dummies))[2:]
-        says(row[2], float(str(found[0])))
-        for cell, figure in zip(row[3:], found[1:], strict=True):
-            assert not isinstance(figure, float)
-            says(cell, figure.upper)
-
-
-def test_every_output_of_a_small_scrambler() -> None:
-    study = reproduce("ladjel2021/figure-6", Request())
-    for row, (_, largest, _, above_1, _, above_2, _, delta_1, _, delta_2) in zip(
-        rows("Every output"), study.tables[0].rows, strict=True
-    ):
-        for cell, value in zip(row[1:], (largest, above_1, above_2, delta_1, delta_2), strict=True):
-            says(cell, float(str(value)))
 
 
 def test_how_often_the_printed_form_fails_is_said_alike_everywhere() -> None:

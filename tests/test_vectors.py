@@ -104,7 +104,7 @@ def test_the_checker_refuses_another_file_in_words(
 def same(written: dict[str, Any], now: dict[str, Any]) -> None:
     for key, value in now.items():
         if key == "epsilon":
-            assert written[key] == pytest.approx(value, rel=1e-9)
+            assert written[key] == pytest.approx(value, rel=2e-8)  # where a search ends
         elif key in {"matrix", "dummy_law"}:
             assert len(written[key]) == len(value)
         else:

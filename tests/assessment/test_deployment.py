@@ -94,7 +94,7 @@ def test_a_reach_study_is_calibrated_for_accuracy_alone(tmp_path: Path) -> None:
     choice = opened(written(tmp_path, REACH.replace("epsilon = 0.5, ", ""))).calibrate()
     assert choice.private is None
     assert choice.proposed.standard_error == pytest.approx(0.05, rel=1e-3)
-    with pytest.raises(SpecificationError, match="must be a value that some flip probability achieves"):
+    with pytest.raises(SpecificationError, match="must be a value that some amount of noise achieves"):
         opened(
             written(tmp_path, REACH.replace("epsilon = 0.5, standard_error = 0.05", "standard_error = 1e-9"))
         ).calibrate()

@@ -202,7 +202,7 @@ def test_dap_adds_up_and_adds_no_noise(capsys: pytest.CaptureFixture[str], tmp_p
     path = tmp_path / "survey.toml"
     for shuffler, reason in (
         ('kind = "uniform"', "DAP releases nothing but sums of reports."),
-        ('kind = "secure-aggregation"\ncoins = 100', "DAP defines no such noise of aggregators."),
+        ('kind = "secure-aggregation"\ncoins = 100', "DAP's aggregators add no random bits."),
     ):
         path.write_text(text.replace('kind = "secure-aggregation"', shuffler), encoding="utf-8")
         assert main(["minimum-batch", str(path), "--dap"]) == Exit.USAGE

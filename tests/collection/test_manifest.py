@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from hushuffle.collection.estimate import tally_reports
 from hushuffle.collection.released import Manifest, counts_text, read_counts, read_manifest
 from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.model import Bound, Citation, Estimate
@@ -54,7 +56,7 @@ def test_what_is_no_manifest(tmp_path: Path, change: dict[str, Any], message: st
         read_manifest(path)
 
 
-@pytest.mark.parametrize("counts", [None, [], ["1"], [-1], 3])
+@pytest.mark.parametrize("counts", [None, [], ["1"], [-(2**53)], 3])
 def test_what_are_no_counts(tmp_path: Path, counts: Any) -> None:
     path = tmp_path / "counts.json"
     path.write_text(json.dumps(json.loads(counts_text(MANIFEST, np.array([1]))) | {"counts": counts}), encoding="utf-8")
@@ -72,9 +74,22 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         path.write_text(text, encoding="utf-8")
         with pytest.raises(DataError, match=r"not valid JSON|contains no manifest"):
             read_manifest(path)
-    path.write_text(counts_text(MANIFEST, np.array([8])), encoding="utf-8")
-    with pytest.raises(DataError, match="a support count exceeds the number of reports"):
-        read_counts(path)
+
+
+SURVEY = """population = { n = 5, k = 2 }
+randomizer = { kind = "randomized-response", epsilon = 1.0 }
+shuffler = { kind = "uniform" }
+targets = { delta = 0.01 }
+"""
+
+
+@pytest.mark.parametrize("counts", [[6, -1], [6, 2]])
+def test_counts_that_no_reports_have(tmp_path: Path, counts: list[int]) -> None:
+    path = tmp_path / "counts.json"
+    written = replace(MANIFEST, specification=SURVEY, dummies=0)
+    path.write_text(counts_text(written, np.array(counts)), encoding="utf-8")
+    with pytest.raises(DataError, match="a support count is below 0, or exceeds the number of reports"):
+        tally_reports([path])
 
 
 def test_tables_of_frequencies(tmp_path: Path) -> None:

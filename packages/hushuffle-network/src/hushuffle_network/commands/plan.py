@@ -11,7 +11,6 @@ from cyclopts import App, Group, Parameter
 
 from hushuffle.cli.console import COMMON, Exit, Flag, deliver, judged, misused, progress, refuse_file
 from hushuffle.errors import DataError
-from hushuffle.files.causes import heard
 
 if TYPE_CHECKING:
     from hushuffle.model import Report
@@ -164,6 +163,7 @@ def run(
     folder = _folder(out, f"plan-{specification.stem.removesuffix('-network')}-phones")
     if hosts is not None:
         return _prepare(spec, hosts, folder, _moment(start), bundle=bundle)
+    from hushuffle.files.causes import heard  # noqa: PLC0415 - only when needed
     from hushuffle_network.rehearse import rehearse  # noqa: PLC0415
     from hushuffle_network.study import phone_study  # noqa: PLC0415
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import sys
 import textwrap
 from pathlib import Path
@@ -13,6 +14,9 @@ from hushuffle.cli.console import Exit, misused
 _PACKAGE = Path(__file__).parents[1]
 _PLACES = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")
 """The installed package, or the root of a source checkout."""
+
+_OTHER_TOOLS = ("browser", "dbt")
+"""Folders of examples that other tools run."""
 
 
 def examples(folder: Path | None = None, /) -> Exit:
@@ -38,7 +42,9 @@ def examples(folder: Path | None = None, /) -> Exit:
     folder.mkdir(parents=True)
     for file in files:
         (folder / file.name).write_bytes(file.read_bytes())
-    sys.stdout.write(f"Wrote {len(files)} files into {folder}\n")
+    for other in _OTHER_TOOLS:
+        shutil.copytree(place / other, folder / other, ignore=shutil.ignore_patterns("__pycache__"))
+    sys.stdout.write(f"Wrote {sum(file.is_file() for file in folder.rglob('*'))} files into {folder}\n")
     return Exit.DONE
 
 

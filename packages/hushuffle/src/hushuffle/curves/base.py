@@ -185,9 +185,9 @@ class PrivacyCurve(ABC):
         """Return a faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
         return self
 
-    def only(self, few: PrivacyCurve) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
-        """Return this curve over the datasets of `few` only, contenders of a similar curve; `upper` is not a bound."""
-        return self
+    def only(self, few: PrivacyCurve, epsilon: float) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
+        """Return `contenders(epsilon)`, or this curve over the datasets of `few`, contenders of a similar curve."""
+        return self.contenders(epsilon)
 
     def envelope(self) -> Envelope:
         """Return the curves that give the upper and the lower bounds."""

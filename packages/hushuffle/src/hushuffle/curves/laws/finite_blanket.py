@@ -295,9 +295,9 @@ class FiniteDivergence(ReportCurve):
             return plain
         return replace(sliced, places=tuple(dict.fromkeys([*likely[:1], *self.pool.ahead])))
 
-    def only(self, few: PrivacyCurve) -> PrivacyCurve:
-        if not isinstance(few, FiniteDivergence) or not few.places:
-            return self
+    def only(self, few: PrivacyCurve, epsilon: float) -> PrivacyCurve:
+        if not isinstance(few, FiniteDivergence):
+            return self.contenders(epsilon)
         return replace(self, places=few.places, trials=few.trials, sliced=few.sliced)
 
     def _likeliest(self, estimated: tuple[list[Trial], list[Trial]]) -> tuple[Place, ...]:

@@ -148,8 +148,8 @@ class Binary(ReportCurve):
             ((_, above),) = _ends([(self, starts, self.doubt)], epsilon)
         return replace(self, starts=np.sort(starts[np.argsort(above)[-_SOME // 2 :]]))
 
-    def only(self, few: PrivacyCurve) -> PrivacyCurve:
-        return replace(self, starts=few.starts) if isinstance(few, Binary) else self
+    def only(self, few: PrivacyCurve, epsilon: float) -> PrivacyCurve:
+        return replace(self, starts=few.starts) if isinstance(few, Binary) else self.contenders(epsilon)
 
     def likely(self, epsilon: float) -> float:
         return self.lower(epsilon)[0]

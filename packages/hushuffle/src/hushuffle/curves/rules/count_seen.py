@@ -150,7 +150,7 @@ class DummyMixture(PrivacyCurve):
     def few(self, epsilon: float) -> DummyMixture:
         """A faster curve for searches, over the worst datasets at the median number near `epsilon`; not a bound."""
         worst = self._typical.contenders(epsilon)
-        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].only(worst)))
+        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].only(worst, epsilon)))
 
     def likely(self, epsilon: float) -> float:
         return float(self.law.probabilities @ [*self.profile(epsilon).values()])

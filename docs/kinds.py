@@ -213,7 +213,7 @@ def cell(kind: str, verb: str, folder: Path) -> tuple[str, int]:
         return NONE + ("No figure has a certificate." if refused is None else f"{refused[1]}: {refused[2]}."), code
     if code == Exit.DONE:
         return "yes", code
-    refusal = errors.rpartition("hushuffle: ")[2].partition(" (`hushuffle --help`")[0]
+    refusal = errors.rpartition("hushuffle: ")[2].partition(" (`hushuffle COMMAND --help`")[0]
     return NONE + re.sub(r"^\S+: \d+ problems? ", "", " ".join(refusal.split())), code
 
 

@@ -46,7 +46,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, code: Exit = Ex
 def test_a_survey_is_no_plan_and_a_plan_is_no_survey(capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("analyse", "simulate"):
         shown = refused(capsys, "plan", verb, "survey.toml", code=Exit.USAGE)
-        assert "randomizer: must be left out here, got a survey. A file with [randomizer] is for hush" in shown
+        assert "randomizer: must be left out here, got a file for a collection. A file with [randomizer]" in shown
         assert "1 problem" in shown
     plan = str(ROOT / "examples" / "aggregate.toml")
     for arguments in (["assess"], ["calibrate"], ["collect", "--out", "new"]):

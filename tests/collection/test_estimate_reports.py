@@ -111,7 +111,7 @@ def test_counts_that_no_reports_give(tmp_path: Path) -> None:
         file.write_text(json.dumps(document))
         (first, *_) = tally_reports([file]).warnings(confidence=0.95)
         assert first.key == "implausible-shares"
-        assert "this far outside 0 to 1: the reports do not match the manifest" in first.sentence
+        assert "too far outside 0 to 1 to be chance: the reports do not match the manifest" in first.sentence
         document["counts"][0] -= 7
         file.write_text(json.dumps(document))
         with pytest.raises(

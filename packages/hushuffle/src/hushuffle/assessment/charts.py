@@ -10,7 +10,7 @@ from functools import cache, partial
 import numpy as np
 
 from hushuffle.assessment.findings import Questions, hides_senders
-from hushuffle.assessment.messages import message_charts
+from hushuffle.assessment.messages import message_charts, sends_more
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.adversaries import Informed, Strong, Uninformed
 from hushuffle.mechanisms.protocol import Protocol
@@ -51,11 +51,10 @@ def privacy_charts(
                 lambda: _against_people(protocol, delta, central, exposure),
             )
         )
-    if not noisy:
+    if not noisy and sends_more(protocol):
         topic = "The charts of privacy and accuracy against the number of messages"
         both = ask("against-messages", topic, lambda: message_charts(protocol, delta=delta, exposure=exposure))
-        if both != ():
-            return both or ()
+        return both or ()
     own = protocol.randomizer.chosen_epsilon
     if own is not None and protocol.shuffler.value_law is None:  # dummies of each value exclude noise
         noises = sorted({*_NOISES, own}) if noisy else list(_NOISES)

@@ -93,14 +93,9 @@ def message_tables(protocol: Protocol, *, delta: float) -> Iterator[Table]:
         yield dummy_table(protocol, delta=delta)
 
 
-def message_charts(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> tuple[Chart, ...]:
-    """Return charts of the central epsilon and of the standard error against the number of additional messages.
-
-    Empty if people send none.
-    """
+def message_charts(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> tuple[Chart, Chart]:
+    """Return charts of the central epsilon and of the standard error against the number of additional messages."""
     here = protocol.shuffler.own_messages
-    if not here:
-        return ()
     numbers = sorted({here * times for times in _TIMES if here * times <= protocol.shuffler.most_own_messages})
     others = [with_messages(protocol, number) for number in numbers]
     label = "additional messages of each person"

@@ -276,15 +276,29 @@ def _totals(protocol: Protocol, reports: Integers, releases: int, held: Integers
 
     Rounding does not depend on the unshuffled order: different reports are counted, or weights are sorted.
     """
-    if reports.ndim > 1 or reports.size == 0 or releases * int(reports.max()) >= reports.size:
+    if (counted := tallied(reports, releases)) is None:
         weights = _weights(protocol, reports, held, pair).reshape(2, releases, -1)
         return np.asarray(np.sort(weights, axis=-1).sum(axis=-1))
+    seen, counts = counted
+    weights = _weights(protocol, seen, held, pair)[:, None]
+    return np.asarray(np.multiply(counts, weights, out=np.zeros((2, *counts.shape)), where=counts > 0).sum(axis=-1))
+
+
+def tallied(reports: Integers, releases: int = 1) -> tuple[Integers, Integers] | None:
+    """Return the different reports, and how often each occurs in each release, shape (releases, different reports).
+
+    The releases have equal sizes. None if reports are not numbers below the size of a release.
+
+    >>> [part.tolist() for part in tallied(np.array([0, 2, 2, 0, 0, 2]), 2)]
+    [[0, 2], [[1, 2], [2, 1]]]
+    """
+    if reports.ndim > 1 or reports.size == 0 or releases * int(reports.max()) >= reports.size:
+        return None
     codes = int(reports.max()) + 1
     places = reports.reshape(releases, -1) + codes * np.arange(releases)[:, None]
     counts = np.bincount(places.ravel(), minlength=releases * codes).reshape(releases, codes)
     seen = np.flatnonzero(counts.any(axis=0))
-    counts, weights = counts[:, seen], _weights(protocol, seen, held, pair)[:, None]
-    return np.asarray(np.multiply(counts, weights, out=np.zeros((2, *counts.shape)), where=counts > 0).sum(axis=-1))
+    return seen, counts[:, seen]
 
 
 def _weights(protocol: Protocol, reports: Integers, held: Integers, pair: Integers) -> Floats:
@@ -296,8 +310,13 @@ def _weights(protocol: Protocol, reports: Integers, held: Integers, pair: Intege
     dummies = protocol.shuffler.expected_dummies
     if dummies:
         crowd = crowd + dummies * _of_dummies(protocol, reports)
-    weights = np.divide(likely[:2], crowd, out=np.full_like(likely[:2], np.inf), where=crowd > 0)
-    return np.where(likely[:2] > 0, weights, 0.0)
+    return relative(likely[:2], crowd)
+
+
+def relative(likely: Floats, crowd: Floats) -> Floats:
+    """Return `likely` divided by `crowd`, and 0 where both are 0."""
+    weights = np.divide(likely, crowd, out=np.full_like(likely, np.inf), where=crowd > 0)
+    return np.where(likely > 0, weights, 0.0)
 
 
 def _of_dummies(protocol: Protocol, reports: Integers) -> Floats:

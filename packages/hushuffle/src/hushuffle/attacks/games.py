@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.attacks.audit import relative, tallied
 from hushuffle.attacks.detection import rate_interval
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Strong
@@ -140,30 +141,19 @@ def evidence(protocol: Protocol, reports: Integers, pair: tuple[int, int], other
     This is the release's likelihood, up to a factor, if all others have one value and there are no dummies.
     """
     held = np.flatnonzero(np.asarray(others))
-    reports, times = tallied(reports)
+    reports, times = tallied(reports) or (reports, 1)
     likely = protocol.randomizer.likelihoods(reports, np.concatenate([np.asarray(pair), held]))
     shares = np.asarray(others, dtype=np.float64)[held]
     crowd = shares @ likely[2:] / shares.sum() if held.size else likely[:2].mean(axis=0)
     return fit(likely[:2], crowd, times)
 
 
-def tallied(reports: Integers) -> tuple[Integers, Integers]:
-    """Return the different reports with their numbers, or all reports with ones if they are not small numbers."""
-    if reports.ndim > 1 or reports.size == 0 or reports.max() > reports.size:
-        return reports, np.ones(len(reports), dtype=np.int64)
-    counts = np.bincount(reports)
-    seen = np.flatnonzero(counts)
-    return seen, counts[seen]
-
-
 def fit(likely: Floats, crowd: Floats, times: Integers | int = 1) -> Floats:
     """Return, for each row of `likely`, the sum over messages of its likelihood divided by that of other people.
 
-    The message of column i occurs `times[i]` times (a number: each occurs so often).
+    `times` is how often the message of each column occurs: one number for all, or shape (1, columns).
     """
-    weights = np.divide(likely, crowd, out=np.full_like(likely, np.inf), where=crowd > 0)
-    total: Floats = (np.where(likely > 0, weights, 0.0) * times).sum(axis=1)
-    return total
+    return np.asarray((relative(likely, crowd) * times).sum(axis=1))
 
 
 def _guess(protocol: Protocol, terms: Terms, *, knows_others: bool) -> Game:
@@ -182,7 +172,7 @@ def _guess(protocol: Protocol, terms: Terms, *, knows_others: bool) -> Game:
         if knows_others:
             held[1:] = others
         transcript = protocol.collect(held, rng=rng)
-        reports, times = tallied(transcript.reports)
+        reports, times = tallied(transcript.reports) or (transcript.reports, 1)
         likely = mechanism.likelihoods(reports, values)
         scores = fit(likely, likely[0] if knows_others else likely.mean(axis=0), times)
         best = np.flatnonzero(scores >= scores.max() * (1 - 1e-12))  # ties are broken at random

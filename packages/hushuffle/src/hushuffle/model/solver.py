@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final, Generic, TypeVar
 
 from hushuffle.model.bound import Bound
@@ -116,18 +115,14 @@ def solve(
     >>> solution.value, solution.beyond, solution.monotone
     (22, 23, True)
     """
+    begun = 0.0
     if requirement.estimate is not None:
-        rough = replace(parameter, resolution=max(parameter.resolution, _ROUGH))
-        first = _SolverSearch(rough, Requirement(excess=requirement.estimate), lambda at, done: tell(at, done / 2))
-        near, tell = first.solution(), partial(_later, tell)
-        if near is not None:
+        rough, begun = replace(parameter, resolution=max(parameter.resolution, _ROUGH)), 0.5
+        first = _SolverSearch(rough, Requirement(excess=requirement.estimate), lambda at, done: tell(at, begun * done))
+        if (near := first.solution()) is not None:
             parameter = replace(parameter, start=near.value, stride=1 + rough.resolution)
-    return _SolverSearch(parameter, requirement, tell).solution()
-
-
-def _later(tell: Callable[[str, float], None], stage: str, share: float) -> None:
-    """Report the second half of a search."""
-    tell(stage, (1 + share) / 2)
+    search = _SolverSearch(parameter, requirement, lambda at, done: tell(at, begun + (1 - begun) * done))
+    return search.solution()
 
 
 class _SolverSearch(Generic[D]):

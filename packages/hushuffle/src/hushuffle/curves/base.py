@@ -186,7 +186,7 @@ class PrivacyCurve(ABC):
         return self
 
     def only(self, few: PrivacyCurve, epsilon: float) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
-        """Return `contenders(epsilon)`, or this curve over the datasets of `few`, contenders of a similar curve."""
+        """Return this curve over the datasets of `few` if both are of one class, else `contenders(epsilon)`."""
         return self.contenders(epsilon)
 
     def envelope(self) -> Envelope:

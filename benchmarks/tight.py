@@ -9,6 +9,7 @@ Time is in units: sorting 10^7 floats in the same run. Takes a few minutes.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -81,15 +82,36 @@ def cases() -> Iterator[tuple[str, Mechanism, int, int, float]]:
         yield f"subset selection, k = 10, w = 3, epsilon_0 = 2, {dummies:,} dummies", subset, 1000, dummies, 1e-6
 
 
+def shuffler_of(dummies: int) -> hs.Scrambler | hs.UniformShuffle:
+    return hs.Scrambler(dummies=dummies) if dummies else hs.UniformShuffle()
+
+
+GROUPED: dict[str, Callable[[float], Mechanism]] = {
+    "subset selection, k = 8, w = 2": lambda epsilon: hs.SubsetSelection(k=8, w=2, epsilon=epsilon),
+    "one-hot OUE, k = 8": lambda epsilon: hs.UnaryEncoding(k=8, epsilon=epsilon),
+}
+
+
+def groups() -> Iterator[tuple[str, hs.Protocol | hs.MixedProtocol, int]]:
+    """Yield the view of a person of each half of a crowd, of 100 and of 20,000 people."""
+    for n, (name, kind) in itertools.product((100, 20_000), GROUPED.items()):
+        halves = [(n // 2, kind(1.0)), (n // 2, kind(3.0))]
+        crowd = hs.MixedProtocol(groups=halves, shuffler=hs.UniformShuffle())
+        for group, epsilon in enumerate((1, 3)):
+            yield f"{name}, half with epsilon_0 = 1, half with 3: a person with {epsilon}", crowd.member(group), n
+
+
 def measured() -> Iterator[str]:
     """Yield the rows of the table."""
     floats = np.random.default_rng(0).random(10**7)
     start = time.perf_counter()
     np.sort(floats)
     unit = time.perf_counter() - start
-    for name, randomizer, n, dummies, delta in cases():
-        shuffler = hs.Scrambler(dummies=dummies) if dummies else hs.UniformShuffle()
-        protocol = hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=n)
+    crowds = [
+        (name, hs.Protocol(randomizer=randomizer, shuffler=shuffler_of(dummies), n=n), n, delta)
+        for name, randomizer, n, dummies, delta in cases()
+    ]
+    for name, protocol, n, delta in (*crowds, *((*each, 1e-6) for each in groups())):
         start = time.perf_counter()
         bound = hs.dp.epsilon(protocol, delta=delta)
         took = (time.perf_counter() - start) / unit
@@ -113,8 +135,9 @@ TAIL = """
 - **Local hashing** with g = 3 has a width of 2 %, because its bound on collisions of three values is not attained.
 - **Rare reports** (many filters with small p, or few people and many values). The target of the upper bound hides only
   among reports that resemble one bit pattern, or in a pool ([proofs](../theory/crowds.md)).
-- **As many dummies as people.** The adversary of the upper bound knows which reports are dummies
-  ([proof](../theory/pool.md)). For randomized response a separate formula avoids this.
+- **Dummies, and groups with different noise.** The adversary of the upper bound knows which reports are dummies, or
+  of which group ([proof](../theory/pool.md)). Where every dataset can be enumerated, the lower bound is within 4 % of
+  the worst one. For randomized response a separate formula closes the bracket.
 """
 
 

@@ -118,7 +118,7 @@ def test_slices_are_above_the_truth_in_two_hundred_releases() -> None:
         each = twin.Round(twin.Release((twin.Group(n, device),)))
         true = twin.Twin(twin.Question(((each,),))).delta(growth)[0]
         matrix = hs.MatrixRandomizer(channel=hs.Channel(matrix=[[float(chance) for chance in row] for row in rows]))
-        pool = Pooled(laws=matrix.law().pairs(), people=Others.alike(n - 1), dummies=0)
+        pool = Pooled.of(matrix.law().pairs(), Others.alike(n - 1), 0)
         goal = MOST * pool.laws[0].weight / int(rng.integers(1, 3))
         level = max(math.exp(6 - goal * (n - 1)), (1 - goal) ** (n - 1))
         places = tuple((0, j) for j in range(len(pool.laws[0].pairs)))

@@ -130,6 +130,14 @@ def test_both_ends_lie_around_every_dataset(seed: int) -> None:
     check_around_enumeration(seed)
 
 
+@pytest.mark.parametrize("seed", QUICK)
+def test_both_ends_lie_around_every_dataset_with_the_portions_of_large_crowds(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushuffle.curves.laws.pooled._ENOUGH", 0.0)
+    check_around_enumeration(seed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(100, 700, 20))
 def test_both_ends_lie_around_every_dataset_in_hundreds_of_crowds(start: int) -> None:

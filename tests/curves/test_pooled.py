@@ -40,7 +40,7 @@ def channel_of(rng: np.random.Generator, k: int, outputs: int) -> Floats:
 
 
 def pooled(randomizer: Mechanism, n: int, dummies: int) -> Pooled:
-    return Pooled(laws=randomizer.law().pairs(), people=Others.alike(n - 1), dummies=dummies)
+    return Pooled.of(randomizer.law().pairs(), Others.alike(n - 1), dummies)
 
 
 def every_place(law: Pooled) -> tuple[tuple[int, int], ...]:
@@ -93,7 +93,10 @@ def test_the_pool_hides_what_it_says() -> None:
 
 
 def test_slices_hide_what_they_say() -> None:
-    """The inequality itself, in rationals, for 500 channels, datasets and slices; some leave a report to the target."""
+    """The inequality itself, in rationals, for 500 channels, datasets, slices and portions.
+
+    Some slices leave a report to the target.
+    """
     rng = np.random.default_rng(6)
     for _ in range(500):
         laws, outputs = int(rng.integers(2, 4)), int(rng.integers(2, 4))
@@ -105,10 +108,14 @@ def test_slices_hide_what_they_say() -> None:
         parts = rng.integers(0, 5, size=(int(rng.integers(1, 5)), outputs))
         whole = [int(part) for part in parts.sum(axis=0) + 1]
         least = [min(column) for column in zip(*rows, strict=True)]
-        taken = [[y * Fraction(int(p), q) for y, p, q in zip(least, part, whole, strict=True)] for part in parts]
+        portions = [Fraction(int(rng.integers(1, 6)), int(rng.integers(1, 3))) for _ in others]
+        rarest = max(portions)
+        taken = [
+            [y * Fraction(int(p), q) / rarest for y, p, q in zip(least, part, whole, strict=True)] for part in parts
+        ]
         base = oracle.multisets(rows, tuple(others.count(law) for law in range(laws)))
         true = hockey_stick(add_report(base, list(rows[first])), add_report(base, list(rows[second])), growth)
-        assert true <= oracle.slices_bound(rows, others, (first, second), growth, taken)
+        assert true <= oracle.slices_bound(rows, others, (first, second), growth, taken, portions)
         with pytest.raises(ValueError, match="more than a person has"):
             oracle.slices_bound(rows, others, (first, second), growth, [*taken, [*rows[others[0]][:1], *taken[0][1:]]])
 
@@ -137,8 +144,8 @@ def test_two_groups_of_terms_are_below_the_bound() -> None:
     near, far = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
     people = Kinds.of(near, far, np.stack([near, far]))
     dummies = Kinds.of(near, far, np.full((1, 3), 1 / 3))
-    spots = Spots.of((8, 6), 0.2, ends=(0.0,))
-    (total,), epsilon = spots.totals.astype(int).tolist(), 0.2
+    spots = Spots.of((8, 6), (0.2, 0.2), ends=(0.0,))
+    (total,), epsilon = spots.totals.round().astype(int).tolist(), 0.2
     bound = MixedSums(groups=(people, dummies), epsilon=epsilon, counts=spots.counts, shares=spots.shares)
     upper = float(np.exp(bound.raised(np.full(1, -np.inf)))[0])
     given = 14 + 1 - total - 1  # others in the pool beside the replaced one
@@ -160,7 +167,7 @@ def test_too_many_choices_are_bounded_together(monkeypatch: pytest.MonkeyPatch) 
     rng = np.random.default_rng(3)
     laws = rng.dirichlet(np.full(4, 8.0), size=6)
     groups = (Kinds.of(laws[0], laws[1], laws[:3]), Kinds.of(laws[0], laws[1], laws[3:]))
-    spots = Spots.of((60, 40), 0.1)
+    spots = Spots.of((60, 40), (0.1, 0.1))
     known = np.full(spots.weights.shape, -np.inf)
     each = MixedSums(groups=groups, epsilon=0.1, counts=spots.counts, shares=spots.shares).raised(known)
     monkeypatch.setattr("hushuffle.curves.laws.mixed_sums._CHOICES", 1)
@@ -171,14 +178,14 @@ def test_too_many_choices_are_bounded_together(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(("sizes", "weight"), [((99,), 0.1), ((60, 40), 0.05), ((3, 200), 0.3), ((7, 1, 2), 0.6)])
 def test_spots_are_all_there_is(sizes: tuple[int, ...], weight: float) -> None:
-    spots = Spots.of(sizes, weight)
+    spots = Spots.of(sizes, (weight,) * len(sizes))
     total = sum(sizes)
     assert spots.empty + spots.beyond + float(spots.weights.sum()) == pytest.approx(1, abs=1e-8)
     assert spots.shares.sum(axis=1) == pytest.approx(np.ones(spots.weights.size))
     mean = np.einsum("bv,bvg->bg", spots.shares, spots.counts)
     assert mean == pytest.approx(np.outer(spots.totals, np.array(sizes) / total))
     # Whatever the pool takes, the sizes outside lie in the simplex.
-    for counts, outside in zip(spots.counts, spots.totals.tolist(), strict=True):
+    for counts, outside in zip(spots.counts, spots.totals.round(9).tolist(), strict=True):
         low = np.diag(counts[:, :]) if len(sizes) == 1 else counts.min(axis=0)
         assert bool((low <= np.maximum(np.array(sizes) - (total + 1 - outside - 1), 0)).all())
 
@@ -190,7 +197,7 @@ def test_finer_bins_of_the_pool_only_lower_the_upper_end(dummies: int) -> None:
     found = []
     for used in (ends, ends[1::2], ends[-1:]):
         level = 1e-4
-        spots = Spots.of(tuple(size for size in (299, dummies) if size), law.weight(level), used)
+        spots = Spots.of(law.sizes, tuple(part * law.weight(level) for part in law.portions), used)
         found.append([replace(law, spots={law.weight(level): spots}).over_all(((0, 0),), e, level) for e in (0.1, 0.2)])
     for finer, coarser in pairwise(found):
         assert all(a <= b for a, b in zip(finer, coarser, strict=True))
@@ -206,7 +213,7 @@ def test_pairs_that_only_rename_are_compared_once() -> None:
         if law.weight == 0:
             continue
         every = replace(law, pairs=tuple(permutations(range(k), 2)))
-        few, all_pairs = (Pooled(laws=(one,), people=Others.alike(80), dummies=3) for one in (law, every))
+        few, all_pairs = (Pooled.of((one,), Others.alike(80), 3) for one in (law, every))
         assert len(law.pairs) <= len(every.pairs)
         for epsilon in (0.05, 0.4):
             assert few.over_all(every_place(few), epsilon, 1e-3) == pytest.approx(
@@ -227,7 +234,7 @@ def test_randomized_response_by_its_pairs() -> None:
     """The kinds of the closed form, and all values of the matrix, give one bound, above the true one."""
     for k in (3, 5):
         response = hs.RandomizedResponse(k=k, epsilon=1.0)
-        short = Pooled(laws=response.law().pairs(), people=Others.alike(999), dummies=0)
+        short = Pooled.of(response.law().pairs(), Others.alike(999), 0)
         full = pooled(MatrixRandomizer(channel=response.channel()), 1000, 0)
         own = hs.dp.delta(hs.Protocol(randomizer=response, shuffler=hs.UniformShuffle(), n=1000), epsilon=0.15)
         first, second = (law.over_all(every_place(law), 0.15, 1e-9) for law in (short, full))
@@ -250,7 +257,7 @@ def screened_cases(seed: int) -> tuple[Pooled, float]:
     if seed % 4 == 1:  # half of the people have other rows
         rows = 0.7 * matrix + 0.3 * matrix.mean(axis=0)
         table = replace(law.laws[0], rows=np.concatenate([matrix, rows]), groups=(slice(0, k), slice(k, 2 * k)))
-        law = replace(law, laws=(table,), people=Others(groups=((people // 2, 0), (people // 2, 1))))
+        law = Pooled.of((table,), Others(groups=((people // 2, 0), (people // 2, 1))), law.dummies)
     return law, float(rng.choice([0.0, 0.01, 0.1, 0.6]))
 
 
@@ -288,11 +295,11 @@ def test_a_fast_bound_holds_for_each_pair_and_type(seed: int) -> None:
         away = pooled_laws._away(near, far, common)
         near_pool = (away <= np.partition(away, fewest)[fewest])[None]
         logs = []
-        for kinds in law._kinds(place, level):
+        for kinds, part, odds in zip(law._kinds(place, level), law.portions, law.odds(law.weight(level)), strict=True):
             own = kinds.own.reshape(kinds.starts.size, -1)
-            rows = own * (1 - law.weight(level)) + pooled_laws._pool(table, *table.pairs[place[1]], law.weight(level))
-            gain = (near - math.exp(epsilon) * far)[None]
-            (log,), (spread,), (reach,) = pooled_laws._moments(tilt * gain, near_pool, law.weight(level), rows)
+            weight, gain = part * law.weight(level), odds * (near - math.exp(epsilon) * far)[None]
+            rows = own * (1 - weight) + part * pooled_laws._pool(table, *table.pairs[place[1]], law.weight(level))
+            (log,), (spread,), (reach,) = pooled_laws._moments(tilt * gain, near_pool, weight, rows)
             logs.append(log)
             if not np.isfinite(log) or bool((own <= 0).any()):
                 continue
@@ -350,4 +357,4 @@ def test_a_pool_without_room_hides_nothing() -> None:
         pairs=((0, 1),),
         complete=True,
     )
-    assert not Pooled(laws=(rare,), people=Others.alike(10), dummies=0).usable()
+    assert not Pooled.of((rare,), Others.alike(10), 0).usable()

@@ -79,28 +79,35 @@ def slices_bound(
     target: tuple[int, int],
     growth: Fraction,
     slices: Sequence[Sequence[Fraction]],
+    portions: Sequence[Fraction] = (),
 ) -> Fraction:
-    """The bound by pools in sequence that take `slices[j][y]` of every report's law, for this dataset, term by term."""
-    outputs, n = range(len(rows[0])), len(others) + 1
+    """The bound by pools in sequence that take `slices[j][y]` of every report's law, for this dataset, term by term.
+
+    Of the law of other number i they take `portions[i]` times as much.
+    """
+    outputs, everyone = range(len(rows[0])), range(len(others))
     gain = [rows[target[0]][y] - growth * rows[target[1]][y] for y in outputs]
-    laws, reached, total = [rows[z] for z in others], Fraction(1), Fraction(0)
+    laws, reached, total = [rows[z] for z in others], [Fraction(1) for _ in others], Fraction(0)
+    shares = portions or [Fraction(1) for _ in others]
     for slice_ in slices:
-        taken = [each / reached for each in slice_]
-        beta = sum(taken, Fraction(0))
-        if any(law[y] <= taken[y] for law in laws for y in outputs):
+        taken = [[portion * each / rest for each in slice_] for portion, rest in zip(shares, reached, strict=True)]
+        betas = [sum(each, Fraction(0)) for each in taken]
+        if any(law[y] <= less[y] for law, less in zip(laws, taken, strict=True) for y in outputs):
             message = "a slice takes more than a person has"
             raise ValueError(message)
-        laws = [[(law[y] - taken[y]) / (1 - beta) for y in outputs] for law in laws]
-        for pooled in itertools.product((False, True), repeat=n - 1):
-            left = [law for law, one in zip(laws, pooled, strict=True) if not one]
-            chance = beta ** sum(pooled) * (1 - beta) ** len(left)
+        laws = [
+            [(law[y] - less[y]) / (1 - beta) for y in outputs]
+            for law, less, beta in zip(laws, taken, betas, strict=True)
+        ]
+        for pooled in itertools.product((False, True), repeat=len(others)):
+            left = [i for i in everyone if not pooled[i]]
+            chance = math.prod((betas[i] if pooled[i] else 1 - betas[i] for i in everyone), start=Fraction(1))
             inside = Fraction(0)
             for reports in itertools.product(outputs, repeat=len(left)):
-                mass = math.prod((law[y] for law, y in zip(left, reports, strict=True)), start=Fraction(1))
-                inside += mass * max(
-                    Fraction(0), sum((gain[y] / law[y] for law, y in zip(left, reports, strict=True)), Fraction(0))
-                )
+                mass = math.prod((laws[i][y] for i, y in zip(left, reports, strict=True)), start=Fraction(1))
+                scores = (betas[i] / (1 - betas[i]) * gain[y] / laws[i][y] for i, y in zip(left, reports, strict=True))
+                inside += mass * max(Fraction(0), sum(scores, Fraction(0)))
             # The target's report is one of those on the left: it took the place of one of sum(pooled) + 1 in the slice.
-            total += reached ** (n - 1) * chance * beta / ((1 - beta) * (sum(pooled) + 1)) * inside
-        reached *= 1 - beta
-    return total + reached ** (n - 1) * sum(max(Fraction(0), one) for one in gain)
+            total += math.prod(reached, start=Fraction(1)) * chance * inside / (sum(pooled) + 1)
+        reached = [rest * (1 - beta) for rest, beta in zip(reached, betas, strict=True)]
+    return total + math.prod(reached, start=Fraction(1)) * sum(max(Fraction(0), one) for one in gain)

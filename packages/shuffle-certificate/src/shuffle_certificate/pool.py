@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from flint import arb
+from flint import arb, arb_poly
 
 from .ends import Law, alone, ball, gains, tilts
 from .sums import Grid, Scores, Transform, least, moduli
@@ -34,7 +35,10 @@ _SIZES, _MANY, _BINS = 64, 3000, 16
 
 @dataclass(frozen=True)
 class Pool:
-    """The target's two distributions, `people` other people with distributions of `kinds`, and dummies from `dummy`."""
+    """The target's two distributions, `people` other people with distributions of `kinds`, and dummies from `dummy`.
+
+    A dummy gives `portion` times as much to the pool as a person.
+    """
 
     pair: tuple[Law, Law]
     kinds: Sequence[Law]
@@ -48,16 +52,18 @@ class Pool:
 
         `sizes` is the largest number of bins of pool sizes; 0: as many as suit the number of people.
         """
-        others, delta = self.people + self.dummies, max(delta, 1e-300)
+        others, delta = self.people + self.portion * self.dummies, max(delta, 1e-300)
         weight = sum(self.common, Fraction(0))
-        beta = min(Fraction((spare - math.log(delta)) / others), Fraction(4, 5) * weight) if others else Fraction(0)
+        beta = (
+            min(Fraction((spare - math.log(delta)) / float(others)), Fraction(4, 5) * weight) if others else Fraction(0)
+        )
         if not beta or beta * others < 1:
             return arb(math.inf)
         return self._sequence(growth, delta, [self._share(beta)], fineness, sizes)
 
     def sliced(self, growth: Any, delta: float, *, fineness: float) -> Any:
         """Return a ball with a number >= delta for all datasets, by pools in sequence (Theorem 9)."""
-        others, delta = self.people + self.dummies, max(delta, 1e-300)
+        others, delta = self.people + self.portion * self.dummies, max(delta, 1e-300)
         if not others or not any(self.common):
             return arb(math.inf)
         away = []
@@ -81,21 +87,34 @@ class Pool:
             reports = reports / 1.3 - 0.3
         return self._sequence(growth, delta, sorted(shares, key=sum), fineness, 0)
 
+    @cached_property
+    def portion(self) -> Fraction:
+        """Ratio of the largest mean square score of a person to that of a dummy; any number up to `most` is valid."""
+        if not self.dummies:
+            return Fraction(1)
+        most = min(own / part for own, part in zip(self.dummy, self.common, strict=True) if part)
+        squares = [(a - b) ** 2 for a, b in zip(*self.pair, strict=True)]
+        own, *each = (
+            sum((square / mass for square, mass in zip(squares, law, strict=True) if mass), Fraction(0))
+            for law in (self.dummy, *self.kinds)
+        )
+        return min(max(Fraction(float(max(each) / own)) if own else Fraction(1), Fraction(1)), most)
+
     def _sequence(self, growth: Any, delta: float, shares: Sequence[Law], fineness: float, sizes: int) -> Any:
         """Return the bound by pools in sequence, of which the first j together take `shares[j - 1]` of each report."""
-        others, largest = self.people + self.dummies, alone(*self.pair, growth)
+        largest = alone(*self.pair, growth)
         total, reached, before = arb(0), arb(1), Fraction(0)
         for share in shares:
             mass = sum(share, Fraction(0))
             if mass == before:
                 continue
-            pooled = ball((mass - before) / (1 - before))
-            masses, beyond = _pooled(others, pooled, delta / max(float(reached), delta), sizes)
-            bounds = self._bounds(growth, share, [size for size, _ in masses], fineness)
+            chances = [part * (mass - before) / (1 - part * before) for part in (Fraction(1), self.portion)]
+            bins, empty, beyond = self._bins(chances, delta / max(float(reached), delta), sizes)
+            bounds = self._bounds(growth, share, bins, fineness)
             total += reached * beyond * largest
-            for (_, chance), bound in zip(masses, bounds, strict=True):
-                total += reached * chance * arb.min(bound, largest)
-            reached *= (1 - pooled) ** others
+            for each, bound in zip(bins, bounds, strict=True):
+                total += reached * each.chance * arb.min(bound, largest)
+            reached *= empty
             before = mass
         return total + reached * largest
 
@@ -112,15 +131,16 @@ class Pool:
         part = min(beta / held, Fraction(4, 5))
         return [part * self.common[y] if y in taken else Fraction(0) for y in range(len(first))]
 
-    def _bounds(self, growth: Any, share: Law, sizes: list[int], fineness: float) -> list[Any]:
-        """Return upper bounds on (1/N) E [sum of N scores]_+ for each pool size; N reports are outside the pool."""
-        gain = gains(*self.pair, growth)
+    def _bounds(self, growth: Any, share: Law, bins: Sequence[_Bin], fineness: float) -> list[Any]:
+        """Return upper bounds on E [sum of N scores]_+, divided by N, for each bin; N reports are outside the pool."""
+        mass, part = sum(share, Fraction(0)), self.portion
+        gain, odds = gains(*self.pair, growth), ball(part * (1 - mass) / (1 - part * mass))
         kinds = {_signature(self.pair, law, share): law for law in self.kinds}
-        groups = [
-            _scores(gain, share, self.pair, law) for law in (*kinds.values(), *([self.dummy] if self.dummies else []))
-        ]
-        plans = [plan for size in sizes for plan in self._vertices(size)]
-        middle = self._vertices(sizes[len(sizes) // 2])
+        groups = [_scores(gain, share, self.pair, law) for law in kinds.values()]
+        if self.dummies:
+            groups.append(_scores([odds * g for g in gain], [part * each for each in share], self.pair, self.dummy))
+        plans = [plan for place, each in enumerate(bins) for plan in self._vertices(place, each)]
+        middle = self._vertices(0, bins[len(bins) // 2])
         people, dummies = (
             sum(float(p.share) * count for p, count in zip(middle, counts, strict=True))
             for counts in ([p.people for p in middle], [p.dummies for p in middle])
@@ -128,42 +148,80 @@ class Pool:
         extra = [(dummies, groups[-1][0])] if self.dummies else []
         grid = _grid([[(people, scores), *extra] for scores, _ in groups[: len(kinds)]], fineness)
         if grid is None:  # too large for floats
-            return [arb(math.inf) for _ in sizes]
+            return [arb(math.inf) for _ in bins]
         here, starts = ([Transform(scores, grid.t, grid.h) for scores, _ in groups] for _ in range(2))
         dummy = len(kinds) if self.dummies else None
         bounds = moduli(lambda _: _powers(here, plans, dummy), _powers(starts, plans, dummy), grid)
         lonely = groups[dummy][1] if dummy is not None else arb(0)
-        best = dict.fromkeys(sizes, arb(0))
+        best = [arb(0) for _ in bins]
         for kind in range(len(kinds)):
-            whole = dict.fromkeys(sizes, arb(0))
+            whole = [arb(0) for _ in bins]
             for place, plan in enumerate(plans):
                 each = bounds[kind * len(plans) + place] + plan.people * groups[kind][1] + plan.dummies * lonely
-                whole[plan.size] += plan.share * each / (plan.people + plan.dummies)
-            best = {size: arb.max(best[size], whole[size]) for size in sizes}
-        return [best[size] for size in sizes]
+                whole[plan.place] += plan.share * each / bins[plan.place].total
+            best = [arb.max(*pair) for pair in zip(best, whole, strict=True)]
+        return best
 
-    def _vertices(self, size: int) -> list[_Plan]:
-        """Return the extreme numbers of reports that people and dummies can have outside a pool of this size."""
-        reports = self.people + self.dummies + 1 - size
+    def _vertices(self, place: int, each: _Bin) -> list[_Plan]:
+        """Return the extreme numbers of reports that people and dummies can have outside a pool of the bin's size."""
+        reports = self.people + self.dummies + 1 - each.size
         if not self.dummies:
-            return [_Plan(size, arb(1), reports, 0)]
-        least = [max(count - size + 1, 0) for count in (self.people, self.dummies)]
+            return [_Plan(place, arb(1), reports, 0)]
+        least = [max(count - each.size + 1, 0) for count in (self.people, self.dummies)]
         room = reports - sum(least)
         if not room:
-            return [_Plan(size, arb(1), *least)]
-        mean = Fraction(self.people * reports, self.people + self.dummies)
-        part = (mean - least[0]) / room
+            return [_Plan(place, arb(1), *least)]
+        part = (each.dummies - least[1]) / room
         return [
-            _Plan(size, ball(part), least[0] + room, least[1]),
-            _Plan(size, ball(1 - part), least[0], least[1] + room),
+            _Plan(place, 1 - part, least[0] + room, least[1]),
+            _Plan(place, part, least[0], least[1] + room),
         ]
+
+    def _bins(self, chances: Sequence[Fraction], delta: float, most: int) -> tuple[list[_Bin], Any, Any]:
+        """Return bins of pool sizes, and the probabilities of an empty pool and of sizes beyond all bins.
+
+        `chances` are those with which a person's and a dummy's report join the pool. `most`: see `above`.
+        """
+        groups, others = (self.people, self.dummies), self.people + self.dummies
+        mean = sum(count * float(chance) for count, chance in zip(groups, chances, strict=True))
+        last = min(math.ceil(mean) + 16, others)
+        own, extra = (_binomial(count, ball(chance), last) for count, chance in zip(groups, chances, strict=True))
+        while last < others and not float((own * extra)[last]) < _TAIL * delta:
+            last = min(last + 16, others)
+            own, extra = (_binomial(count, ball(chance), last) for count, chance in zip(groups, chances, strict=True))
+        law, taken = own * extra, own * arb_poly([j * mass for j, mass in enumerate(extra.coeffs())])
+        width, bins = -(-last // (most or (_SIZES if others < _MANY else _BINS))), list[_Bin]()
+        for start in range(0, last, width):
+            size = min(start + width, last)
+            # The target replaced one of the reports in the pool: `stay` others remain there.
+            stays = [(stay, ball(Fraction(1, 1 + stay))) for stay in range(start, size)]
+            hidden = sum((part * law[stay] * (others - stay) for stay, part in stays), arb(0)) / (others + 1 - size)
+            outside = sum((part * (self.dummies * law[stay] - taken[stay]) for stay, part in stays), arb(0))
+            chance = sum((law[stay + 1] for stay, _ in stays), arb(0))
+            total = chance * ball((1 - chances[0]) / chances[0]) / hidden
+            bins.append(_Bin(size=size, chance=chance, total=total, dummies=outside / hidden))
+        rest = 1 - sum((law[number] for number in range(last + 1)), arb(0))
+        return bins, law[0], rest.abs_upper() if last < others else arb(0)
+
+
+@dataclass(frozen=True)
+class _Bin:
+    """Pool sizes up to `size`, with their probability and the N by which a sum of scores is divided.
+
+    `dummies` is the mean number of dummies outside a pool of this size.
+    """
+
+    size: int
+    chance: Any
+    total: Any
+    dummies: Any
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """Numbers of people's and dummies' reports outside a pool of `size`; `share` is the weight of this case."""
+    """Numbers of people's and dummies' reports outside the pool of bin number `place`; `share` is the case's weight."""
 
-    size: int
+    place: int
     share: Any
     people: int
     dummies: int
@@ -244,16 +302,9 @@ def _log_tail(x: float) -> float:
     return math.log(math.erfc(x / math.sqrt(2))) + x * x / 2 if x < 20 else -math.log(x)
 
 
-def _pooled(others: int, weight: Any, delta: float, bins: int) -> tuple[list[tuple[int, Any]], Any]:
-    """Return the largest pool size and the probability of each bin of sizes, and the probability of larger sizes."""
-    mean, masses, total = others * float(weight), list[tuple[int, Any]](), (1 - weight) ** others
-    mass, number = total, 0
-    while number < others and not (number > mean and float(mass) < _TAIL * delta):
-        mass = mass * weight * (others - number) / ((1 - weight) * (number + 1))
-        number += 1
-        total += mass
-        masses.append((number, mass))
-    width = -(-len(masses) // (bins or (_SIZES if others < _MANY else _BINS)))
-    ranges = [masses[start : start + width] for start in range(0, len(masses), width)]
-    joined = [(part[-1][0], sum((each for _, each in part), arb(0))) for part in ranges]
-    return joined, (1 - total).abs_upper() if number < others else arb(0)
+def _binomial(count: int, chance: Any, last: int) -> arb_poly:
+    """Return the probabilities of 0, 1, ..., `last` successes in `count` trials."""
+    masses = [(1 - chance) ** count]
+    for number in range(min(last, count)):
+        masses.append(masses[-1] * chance * (count - number) / ((1 - chance) * (number + 1)))
+    return arb_poly(masses)

@@ -32,7 +32,7 @@ from scipy.special import erfcx
 from hushuffle.curves.base import NEAR, ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import slices
-from hushuffle.curves.laws.kinds import Background, Others, Places, covered_reports, local, parts
+from hushuffle.curves.laws.kinds import Background, Others, Places, covered_reports, every_place, local, parts
 from hushuffle.curves.laws.kinds import gain as gain_of
 from hushuffle.curves.laws.pooled import Pooled
 from hushuffle.curves.pairs.exact_loss import exact_pairs
@@ -144,9 +144,9 @@ class FiniteDivergence(ReportCurve):
             weights=weights,
             missing=missing,
             covered=covered,
-            pool=Pooled(laws=laws, people=others, dummies=dummies),
-            sliced=not dummies and others.people * laws[0].weight < slices.ROOM,
-            places=tuple((i, j) for i, law in enumerate(laws) for j in range(len(law.pairs))),
+            pool=Pooled.of(laws, others, dummies),
+            sliced=others.people * laws[0].weight + dummies < slices.ROOM,
+            places=every_place(laws),
         )
 
     @property

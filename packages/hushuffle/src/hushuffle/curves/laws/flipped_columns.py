@@ -241,5 +241,5 @@ class _Hidden(dict[int, tuple[tuple[Kinds, ...], Spots]]):
         if curve.dummies:
             groups.append(dummies_kind(width=width, flip=flip, distance=distance, pool=pool))
         sizes = tuple(size for size in (people, curve.dummies) if size)
-        self[distance] = tuple(groups), Spots.of(sizes, pool.weight)
+        self[distance] = tuple(groups), Spots.of(sizes, (pool.weight,) * len(sizes))
         return self[distance]

@@ -162,7 +162,7 @@ class _Rung:
     @classmethod
     def of(cls, face: Face, share: Floats, people: int) -> _Rung:
         after = face.without(share)
-        return cls(kinds=after.kinds(), spots=Spots.of((people,), face.mass(share) / face.rest, _BINS), after=after)
+        return cls(kinds=after.kinds(), spots=Spots.of((people,), (face.mass(share) / face.rest,), _BINS), after=after)
 
     def hidden(self, epsilon: float, local: float, home: _Home | None = None) -> float:
         """Upper bound on the part of delta due to a pool that is not empty (or whose size is in no bin).

@@ -146,9 +146,19 @@ class Others:
         return cls(((people, 0),))
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of people in each group."""
+        return tuple(count for count, _ in self.groups)
+
+    @property
+    def present(self) -> tuple[tuple[int, int], ...]:
+        """The groups with at least one person."""
+        return tuple(group for group in self.groups if group[0])
+
+    @property
     def people(self) -> int:
         """Total number of other people."""
-        return sum(count for count, _ in self.groups)
+        return sum(self.sizes)
 
     def backgrounds(self, law: ValueLaws) -> tuple[Background, ...]:
         """Return the datasets of other people to examine; in each dataset, all people of a group have one value."""
@@ -202,6 +212,11 @@ class Others:
 
     def _rows(self, law: ValueLaws) -> list[range]:
         return [range(*law.groups[group].indices(law.rows.shape[0])) for _, group in self.groups]
+
+
+def every_place(laws: tuple[ValueLaws, ...]) -> tuple[tuple[int, int], ...]:
+    """Return the places of all pairs of values in `laws`."""
+    return tuple((i, j) for i, law in enumerate(laws) for j in range(len(law.pairs)))
 
 
 def parts(laws: tuple[ValueLaws, ...], places: Places) -> Iterator[tuple[Places, Floats, Floats]]:

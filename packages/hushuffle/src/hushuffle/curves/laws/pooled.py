@@ -11,9 +11,13 @@ what the adversary is given. With R other reports (of people and dummies), M ~ B
     delta(eps) <= P(M = 0) delta_0(eps) + E_{M >= 1} max (1/N) E [sum of N scores]_+ .
 
 A score is (Q_a - e**eps Q_b)/Q_c under Q_c, the distribution of a report of type c outside the pool. delta_0 is the
-divergence of one unshuffled report. The maximum is over the types of all people, see `mixed_sums`. Of d dummies, d N/R
-are outside the pool on average (a replaced dummy counts as outside). People with another randomizer are one more group.
-Revealing reports outside the pool only helps the adversary, so M is binned at its largest value.
+divergence of one unshuffled report. The maximum is over the types of all people, see `mixed_sums`. People with another
+randomizer are one more group. Revealing reports outside the pool only helps the adversary, so M is binned at its
+largest value.
+
+The noisier a report is, the more it hides. So groups with more noise, and dummies, join the pool with a larger
+probability than others: `portions` times beta. Their odds, beta/(1 - beta), are then larger by some factor. Their
+scores are multiplied by this factor, and N counts them with this factor.
 
 Source: docs/theory/pool.md, Theorem 1, Lemma 2 and Corollary 5, after Balle, Bell, Gascon, Nissim 2019.
 """
@@ -22,13 +26,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.curves.laws.kinds import Kinds, Others, gain, local, parts
+from hushuffle.curves.laws.kinds import Kinds, Others, every_place, gain, local, parts
 from hushuffle.curves.laws.mixed_sums import MixedSums
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.numerics import binomial
@@ -53,6 +58,12 @@ _BINS: Final = (-1.5, -0.5, 0.3, 1.0, 1.7, 2.5, 4.0, 7.0, 12.0)
 _LEVELS: Final = 2.0
 """Pools are chosen only for delta = e**-2, e**-4, ..., so that many evaluations share them."""
 
+_POWERS: Final = (1.0, 0.75, 0.5, 0.25)
+"""The ideal portions to these powers are tried."""
+
+_ENOUGH: Final = 30.0
+"""Expected number of reports from what all have in common that is enough for a pool."""
+
 _CELLS: Final = 1 << 22
 """Largest number of cells of the cached tables of report distributions."""
 
@@ -62,7 +73,8 @@ class Spots:
     """Bins of the number of reports outside the pool of common reports, most probable bin first.
 
     Bin b has probability `weights[b]`. At vertex v, which has weight `shares[b, v]`, `counts[b, v, g]` of these reports
-    are of group g. `empty` is the probability that the pool is empty, `beyond` that M exceeds all bins.
+    are of group g. The mean of the vertices' bounds is divided by `totals[b]`, shape (bins,): by N if all odds are
+    equal. `empty` is the probability that the pool is empty, `beyond` that M exceeds all bins.
     """
 
     empty: float
@@ -70,40 +82,61 @@ class Spots:
     counts: Floats
     shares: Floats
     weights: Floats
+    totals: Floats
 
     @classmethod
-    def of(cls, sizes: tuple[int, ...], weight: float, ends: tuple[float, ...] = _BINS) -> Spots:
-        """Divide M ~ Bin(R, weight) into bins, with boundaries at `ends` standard deviations from the mean.
+    def of(cls, sizes: tuple[int, ...], chances: tuple[float, ...], ends: tuple[float, ...] = _BINS) -> Spots:
+        """Divide M into bins, with boundaries at `ends` standard deviations from the mean.
 
-        R >= 1 is the sum of the groups' `sizes`.
+        Each of the `sizes`[g] reports of group g is in the pool with probability `chances`[g]. If these are equal,
+        M ~ Bin(R, chances[0]), where R >= 1 is the sum of the sizes. Other groups' odds are relative to the first's.
 
-        >>> spots = Spots.of((9, 5), 0.2, ends=(0.0,))
+        >>> spots = Spots.of((9, 5), (0.2, 0.2), ends=(0.0,))
         >>> spots.counts[0].tolist(), spots.shares[0].round(3).tolist()  # M <= 3: 12 reports outside
         ([[9.0, 3.0], [7.0, 5.0]], [0.357, 0.643])
+        >>> spots.totals.round(9).tolist(), Spots.of((9, 5), (0.2, 1 / 3), ends=(0.0,)).totals.round(3).tolist()
+        ([12.0], [14.669])
         """
         total, groups = sum(sizes), np.array(sizes, dtype=np.float64)
-        mean = total * weight
+        mean = float(groups @ chances)
         cuts = np.unique(np.clip(np.ceil(mean + math.sqrt(mean) * np.array(ends)), 0, total)).astype(np.int64)
         last = int(cuts[-1])
-        mass = binomial.pmf(np.arange(last + 1.0), total, weight) * (1 + 1e-9)
-        beyond = float(binomial.upper_tail(last + 1, total, weight)) * (1 + 1e-9)
+        numbers, mass, beyond = np.arange(last + 1.0), np.ones(1), 0.0
+        each = [binomial.pmf(numbers, size, chance) for size, chance in zip(sizes, chances, strict=True)]
+        for law, size, chance in zip(each, sizes, chances, strict=True):
+            beyond += float(mass @ binomial.upper_tail(last + 1 - numbers[: mass.size], size, chance))
+            mass = np.convolve(mass, law)[: last + 1]
+        # Expected number of each group's reports in the pool, times the probability of M.
+        pooled = [
+            reduce(_convolved, [law * numbers if law is own else law for law in each], np.ones(1)) for own in each
+        ]
         cuts = cuts[cuts > 0]
-        weights = np.add.reduceat(mass, np.append(1, cuts[:-1] + 1)) if cuts.size else np.zeros(0)
-        order = np.argsort(-weights)
-        cuts, weights = cuts[order].astype(np.float64), weights[order]
+        starts = np.append(0, cuts[:-1])
+        # The target replaced one of M reports, so that a number of M - 1 others remain in the pool.
+        stay = chances[0] / (1 - chances[0]) / numbers[1:]
         outside = total + 1 - cuts
+
+        def binned(terms: Floats) -> Floats:
+            return np.add.reduceat(terms, starts, axis=-1) if cuts.size else np.zeros((*terms.shape[:-1], 0))
+
+        weights = binned(mass[1:])
+        hidden = binned(stay * mass[:-1] * (total - numbers[:-1])) / outside
+        means = binned(stay * (groups[:, None] * mass[:-1] - np.stack(pooled)[:, :-1])) / hidden
         low = np.maximum(groups - (cuts[:, None] - 1), 0.0)
         room = outside - low.sum(axis=1)
         counts = low[:, None, :] + room[:, None, None] * np.eye(groups.size)
-        shares = (groups * outside[:, None] / total - low) / np.where(room > 0, room, 1.0)[:, None]
+        shares = (means.T - low) / np.where(room > 0, room, 1.0)[:, None]
         shares[room == 0] = np.eye(groups.size)[0]
         shares = np.maximum(shares, 0.0) + 8 * EPS * float(groups.max()) if groups.size > 1 else np.ones_like(shares)
-        return cls(empty=float(mass[0]), beyond=beyond, counts=counts, shares=shares, weights=weights)
-
-    @property
-    def totals(self) -> Floats:
-        """Number of reports outside the pool in each bin, shape (bins,)."""
-        return np.asarray(self.counts[:, 0].sum(axis=1))
+        order = np.argsort(-weights)
+        return cls(
+            empty=float(mass[0]) * (1 + 1e-9),
+            beyond=beyond * (1 + 1e-9),
+            counts=counts[order],
+            shares=shares[order],
+            weights=weights[order] * (1 + 1e-9),
+            totals=(weights / hidden)[order],
+        )
 
     def mean(self, logs: Floats, local: float, empty: float | None = None) -> float:
         """Return the mean over all bins of e**`logs`, limited to `local`.
@@ -114,26 +147,92 @@ class Spots:
         return self.empty * (local if empty is None else empty) + self.beyond * local + inside
 
 
-def wanted(delta: float, others: int, spare: float = SPARE) -> float:
+def wanted(delta: float, others: float, spare: float = SPARE) -> float:
     """Return the probability with which reports join a pool that is to be empty with probability delta/e**spare."""
     return (spare - math.log(max(delta, 1e-300))) / others
+
+
+def _inverse(numbers: Floats) -> Floats:
+    """Return 1/`numbers`, and 0 where `numbers` is 0."""
+    return np.divide(1.0, numbers, out=np.zeros_like(numbers), where=numbers > 0)
+
+
+def _convolved(first: Floats, second: Floats) -> Floats:
+    return np.convolve(first, second)[: second.size]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pooled:
     """Upper bound on delta from a pool of common reports, for a target among `people` and `dummies`.
 
-    `complete` must be set in all `laws`. `worst` lists the pairs whose bound exceeded the bounds of earlier pairs,
-    `ahead` those with the largest bounds by slices (see the module `slices`).
+    `complete` must be set in all `laws`. A report of group g is in the pool with `portions`[g] times the probability of
+    a report of a group with portion 1. In `laws`, the portion times `weight` times `blanket` is at most the probability
+    of every report of the group. `worst` lists the pairs whose bound exceeded the bounds of earlier pairs, `ahead`
+    those with the largest bounds by slices (see the module `slices`).
     """
 
     laws: tuple[ValueLaws, ...]
     people: Others
     dummies: int
+    portions: tuple[float, ...]
     cache: dict[tuple[int, int, float], tuple[Kinds, ...]] = field(default_factory=dict)
     spots: dict[float, Spots] = field(default_factory=dict)
     worst: list[tuple[int, int]] = field(default_factory=list)
     ahead: list[tuple[int, int]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, laws: tuple[ValueLaws, ...], people: Others, dummies: int) -> Pooled:
+        """Return the pool in which groups with more noise have larger portions.
+
+        These are inverse to the mean square score of the group's report in the dataset that seems worst, or closer to
+        1 if all groups would have too little in common.
+        """
+        alike = (1.0,) * sum(map(bool, (*people.sizes, dummies)))
+        plain = cls(laws=laws, people=people, dummies=dummies, portions=alike)
+        if len(alike) == 1 or not plain.usable():
+            return plain
+        ideal, free = plain.ideal(), np.full(len(alike), np.inf)
+        for law in (each for one in laws for each in one.every):
+            common = law.weight * law.blanket
+            there = common > 0
+            free = np.minimum(free, [float((each[there] / common[there]).min()) for each in plain.shared(law)])
+        for power in _POWERS:
+            portions = tuple((ideal**power).tolist())
+            divided = [plain.divided(law, portions) for law in laws]
+            least = min(each.weight for law in divided for each in law.every)
+            pool = replace(plain, laws=tuple(law.weighing(least) for law in divided), portions=portions)
+            if pool.hiding * pool.laws[0].weight >= _ENOUGH:
+                return pool
+        return replace(plain, portions=tuple(np.minimum(ideal, free * (1 - 1e-9)).clip(min=1.0).tolist()))
+
+    def shared(self, law: ValueLaws) -> list[Floats]:
+        """Return what all values of each group have in common, and the distribution of dummies."""
+        common = [law.shared[group] if law.shared else law.weight * law.blanket for _, group in self.people.present]
+        return [*common, law.blanket] if self.dummies else common
+
+    def divided(self, law: ValueLaws, portions: tuple[float, ...]) -> ValueLaws:
+        """Return `law` with what the groups have in common after division of their probabilities by `portions`."""
+        common = np.min([each / part for each, part in zip(self.shared(law), portions, strict=True)], axis=0)
+        weight = float(common.sum()) * (1 - 1e-9)
+        blanket = law.blanket if self.dummies or not weight else common * (1 - 1e-9) / weight
+        return replace(law, blanket=blanket, weight=weight, also=law.also and self.divided(law.also, portions))
+
+    def ideal(self) -> Floats:
+        """Return portions inverse to each group's largest mean square score, for the pair that seems worst, at least 1.
+
+        They minimize the largest mean square of the sum of scores at epsilon = 0.
+        """
+        worst, best = -1.0, np.ones(len(self.sizes))
+        for part, near, far in parts(self.laws, every_place(self.laws)):
+            law = self.laws[part[0][0]]
+            rows = [law.rows[law.groups[group]] for _, group in self.people.present]
+            rows += [law.blanket[None]] if self.dummies else []
+            squares = np.stack([((near - far) ** 2 @ _inverse(own).T).max(axis=1) for own in rows], axis=1)
+            signal = _inverse(_inverse(squares) @ np.array(self.sizes))
+            pair = int(np.where((squares > 0).all(axis=1), signal, -1.0).argmax())
+            if signal[pair] > worst and bool((squares[pair] > 0).all()):
+                worst, best = float(signal[pair]), squares[pair].max() / squares[pair]
+        return best
 
     @property
     def others(self) -> int:
@@ -145,13 +244,26 @@ class Pooled:
         """Number of other reports of each group; the dummies are the last group."""
         return tuple(size for size in (*(size for size, _ in self.people.groups), self.dummies) if size)
 
+    @property
+    def hiding(self) -> float:
+        """Number of other reports; dummies count by what they give to the pool."""
+        return math.fsum(map(math.prod, zip(self.sizes, self.portions, strict=True)))
+
+    def odds(self, weight: float) -> list[float]:
+        """Return the odds of each group relative to the first's if the pool takes `weight` of a report.
+
+        With several slices, `weight` is what they take together.
+        """
+        own = [portion / (1 - portion * weight) for portion in self.portions]
+        return [each / own[0] for each in own]
+
     def weight(self, level: float) -> float:
-        """Return the probability that a report is in the pool, for a delta of about `level`."""
-        return min(wanted(level, self.others), MOST * self.laws[0].weight)
+        """Return the probability that a person's report is in the pool, for a delta of about `level`."""
+        return min(wanted(level, self.hiding), MOST * self.laws[0].weight)
 
     def usable(self) -> bool:
         """Return whether all `laws` are complete and the largest pool holds at least one report on average."""
-        return all(law.complete for law in self.laws) and self.others * MOST * self.laws[0].weight >= 1
+        return all(law.complete for law in self.laws) and self.hiding * MOST * self.laws[0].weight >= 1
 
     def upper(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float | None) -> float:
         """Return an upper bound on delta for the target's pairs of values `places`, likely worst pairs first.
@@ -201,7 +313,11 @@ class Pooled:
         for _, near, far in parts(self.laws, places):
             away = _away(near, far, common)
             pooled = away <= np.partition(away, fewest, axis=1)[:, [fewest]]
-            moments = (_moments(tilt * gain(near, far, epsilon)[0], pooled, weight, own) for own in owns)
+            score = tilt * gain(near, far, epsilon)[0]
+            moments = (
+                _moments(odds * score, pooled, portion * weight, own)
+                for own, portion, odds in zip(owns, self.portions, self.odds(weight), strict=True)
+            )
             logs, spreads, reach = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
             total = np.einsum("bvg,pg->pbv", spots.counts, logs).max(axis=2)
             variance = np.einsum("bvg,pg->pbv", spots.counts, spreads).min(axis=(1, 2))[:, None]
@@ -213,7 +329,7 @@ class Pooled:
 
     def _spots(self, weight: float) -> Spots:
         if weight not in self.spots:
-            self.spots[weight] = Spots.of(self.sizes, weight)
+            self.spots[weight] = Spots.of(self.sizes, tuple(portion * weight for portion in self.portions))
         return self.spots[weight]
 
     def _kinds(self, place: tuple[int, int], level: float) -> tuple[Kinds, ...]:
@@ -240,14 +356,12 @@ class Pooled:
         return tuple(groups)
 
     def _behind(self, law: ValueLaws, a: int, b: int, share: Floats) -> list[Kinds]:
-        rest = 1 - float(share.sum())
-        groups = [
-            Kinds.of(law.rows[a], law.rows[b], (law.rows[law.groups[group]] - share) / rest)
-            for size, group in self.people.groups
-            if size
-        ]
-        if self.dummies:
-            groups.append(Kinds.of(law.rows[a], law.rows[b], ((law.blanket - share) / rest)[None, :]))
+        weight, groups = float(share.sum()), list[Kinds]()
+        owns = [law.rows[law.groups[group]] for size, group in self.people.groups if size]
+        owns += [law.blanket[None]] if self.dummies else []
+        for own, portion, odds in zip(owns, self.portions, self.odds(weight), strict=True):
+            left = (own - portion * share) / (1 - portion * weight)
+            groups.append(Kinds.of(odds * law.rows[a], odds * law.rows[b], left))
         return groups
 
 

@@ -53,7 +53,7 @@ _TRACE: Final = 1e-5
 _CELLS: Final = 1 << 20
 """Largest number of pairs, times types of people, times classes, for which slices are evaluated."""
 
-_ROWS: Final = 8
+_ROWS: Final = 12
 """Largest number of values of all groups together for which slices are evaluated if there are several groups."""
 
 _TOGETHER: Final = 1 << 17
@@ -73,21 +73,25 @@ class Slices:
 
     @classmethod
     @lru_cache(maxsize=64)
-    def of(cls, sizes: tuple[int, ...], most: float, level: float) -> Slices:
+    def of(cls, sizes: tuple[int, ...], portions: tuple[float, ...], most: float, level: float) -> Slices:
         """Return slices with total probability at most `most` that are all empty with probability of about `level`.
 
-        `sizes` are the numbers of other reports of each group.
+        `sizes` are the numbers of other reports of each group, `portions` what they give to each slice relative to the
+        first group.
 
-        >>> [round(99 * mass, 1) for mass in Slices.of((99,), 0.5, 1e-6).masses]
+        >>> [round(99 * mass, 1) for mass in Slices.of((99,), (1.0,), 0.5, 1e-6).masses]
         [1.0, 2.1, 3.8, 6.2, 9.9, 15.5, 19.8]
         """
-        total = sum(sizes)
+        total = math.fsum(map(math.prod, zip(sizes, portions, strict=True)))
         goal, reports, masses = min(wanted(level, total), most), 1.0, []
         while reports / total < goal * (1 - 1e-3):
             masses.append(reports / total)
             reports = 1.5 * reports + 0.6
         before, masses = [0.0, *masses], [*masses, goal]
-        spots = [Spots.of(sizes, (mass - last) / (1 - last), _BINS) for mass, last in zip(masses, before, strict=True)]
+        spots = [
+            Spots.of(sizes, tuple(part * (mass - last) / (1 - part * last) for part in portions), _BINS)
+            for mass, last in zip(masses, before, strict=True)
+        ]
         reached = np.cumprod([1.0, *(each.empty for each in spots[:-1])]).tolist()
         floors = [
             np.log(max(_TRACE * level, 1e-300) / np.maximum(part * each.weights, 1e-300) * each.totals)
@@ -115,10 +119,10 @@ def upper(pool: Pooled, places: Places, epsilon: float, level: float, *, stop: f
     law = pool.laws[0]
     if law.rows.size * len(places) > _CELLS or (len(pool.sizes) > 1 and len(law.rows) > _ROWS):
         return math.inf
-    slices = Slices.of(pool.sizes, MOST * law.weight * (1 - 1e-9), level)
+    slices = Slices.of(pool.sizes, pool.portions, MOST * law.weight * (1 - 1e-9), level)
     ends = [np.minimum(local(near, far, epsilon), 1.0) for _, near, far in parts(pool.laws, places)]
     alone = dict(zip(places, np.concatenate(ends).tolist(), strict=True))
-    if math.exp(pool.others * math.log1p(-slices.masses[-1])) * max(alone.values()) > level:
+    if math.prod(spots.empty for spots in slices.spots) * max(alone.values()) > level:
         return math.inf
     ordered = tuple(dict.fromkeys([*(place for place in reversed(pool.ahead) if place in alone), *places]))
     worst = ordered[0]

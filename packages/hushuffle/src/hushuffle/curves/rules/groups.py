@@ -167,7 +167,8 @@ class _Joint:
             weight = float(common.sum())
             blanket = common / weight if weight > 0 else common
         also = None if self.also is None else self.also.behind(members, dummies=dummies)
-        return replace(self.law, blanket=blanket, weight=weight * _BELOW, also=also)
+        alone = tuple(each * part for each, part in zip(self.weights, self.blankets, strict=True))
+        return replace(self.law, blanket=blanket, weight=weight * _BELOW, shared=alone, also=also)
 
     def share(self, place: int, blanket: Floats) -> float:
         """The largest weight that `blanket` can have in all report distributions of group number `place`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import blake2b
 from itertools import permutations
@@ -26,7 +26,8 @@ class ValueLaws:
     constant, so classes preserve every divergence of a pair. The other rows are the distributions of other people's
     reports. `complete`: the ratios to the other rows are constant too, and every value without a row is equivalent to a
     row, for the pair and for the blanket where the pair's two probabilities are equal. `groups`: the rows of each group
-    of people's values, if there are several randomizers. `also`: the same rows under another distribution of the public
+    of people's values, if there are several randomizers; `shared`: what all values of each group have in common, shapes
+    (classes,). `also`: the same rows under another distribution of the public
     part of a report, which may have a field `also` too; a value's distribution may be a mixture of all.
     """
 
@@ -37,12 +38,17 @@ class ValueLaws:
     pairs: tuple[tuple[int, int], ...]
     complete: bool = False
     groups: tuple[slice, ...] = (slice(None),)
+    shared: tuple[Floats, ...] = ()
     also: ValueLaws | None = None
 
     @property
     def every(self) -> tuple[ValueLaws, ...]:
         """These distributions, and those in the fields `also`."""
         return (self,) if self.also is None else (self, *self.also.every)
+
+    def weighing(self, weight: float) -> ValueLaws:
+        """Return these distributions with this `weight` of the blanket, also in the fields `also`."""
+        return replace(self, weight=weight, also=self.also and self.also.weighing(weight))
 
     @classmethod
     def of_first(cls, rows: Floats, *, blanket: Floats, weight: Fraction) -> tuple[ValueLaws, ...]:

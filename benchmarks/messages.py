@@ -88,7 +88,7 @@ PROTOCOLS: dict[str, Callable[[int, int], hs.Protocol]] = {
     "blanket messages": blanket_messages,
     "fake reports of each value": fakes_per_value,
     "dummies by the shuffler": augmented,
-    "the same, δ = 0": pure,
+    "dummies, δ = 0": pure,
 }
 
 

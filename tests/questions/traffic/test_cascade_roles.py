@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 n, least, d = SETTING.people, SETTING.least, SETTING.dummies
 ROWS = {
-    "an observer; with the relay or the issuer too": Row((), (n, 2 * d)),
+    "an observer, alone or with relay or issuer": Row((), (n, 2 * d)),
     "the relay, active": Row(("relay*",), (least, 2 * d)),
     "the first scrambler": Row(("first",), (n, d)),
     "the first scrambler, active": Row(("first*",), (1, d)),

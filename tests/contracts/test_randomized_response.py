@@ -78,8 +78,12 @@ def test_bad_truth_probability(k: int, p: float, message: str) -> None:
         (2**40 + 1, 1.0, r"`k` must be an integer from 2 to"),
         (2, 0.0, r"`epsilon` must be > 0 \(math.inf is allowed\), got epsilon=0.0. math.inf means no noise."),
         (2, math.nan, r"`epsilon` must be > 0 \(math.inf is allowed\), got epsilon=nan"),
-        (2, 1e-20, r"`epsilon` must be large enough for theta >= 2\*\*-64 at k=2, got epsilon=1e-20"),
-        (2**40, 1e-8, r"`epsilon` must be large enough for theta >= 2\*\*-64"),
+        (
+            2,
+            1e-20,
+            r"`epsilon` must be so large that a report uses the value with probability 2\*\*-64 at k=2, got",
+        ),
+        (2**40, 1e-8, r"`epsilon` must be so large that a report uses the value with probability 2\*\*-64"),
     ],
 )
 def test_bad_parameters(k: int, epsilon: float, message: str) -> None:

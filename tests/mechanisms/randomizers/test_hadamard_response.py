@@ -159,7 +159,10 @@ def test_its_error_beside_that_of_bits_is_as_the_guide_says(epsilon: float, more
     [
         ({"k": 1, "epsilon": 1.0}, r"`k` must be an integer from 2 to 134217727, got k=1"),
         ({"k": 5, "epsilon": 0.0}, r"`epsilon` must be > 0"),
-        ({"k": 5, "epsilon": 1e-20}, r"`epsilon` must be large enough for theta >= 2\*\*-64"),
+        (
+            {"k": 5, "epsilon": 1e-20},
+            r"`epsilon` must be so large that a report uses the value with probability 2\*\*-64",
+        ),
     ],
 )
 def test_bad_parameters(arguments: dict[str, float], message: str) -> None:

@@ -150,7 +150,10 @@ def test_the_best_size() -> None:
         ({"k": 5, "w": 0, "epsilon": 1.0}, r"`w` must be an integer from 1 to 4"),
         ({"k": 1, "w": 1, "epsilon": 1.0}, r"`k` must be an integer from 2"),
         ({"k": 5, "w": 2, "epsilon": 0.0}, r"`epsilon` must be > 0"),
-        ({"k": 5, "w": 2, "epsilon": 1e-20}, r"`epsilon` must be large enough for theta >= 2\*\*-64 at k=5, w=2"),
+        (
+            {"k": 5, "w": 2, "epsilon": 1e-20},
+            r"`epsilon` must be so large that a report uses the value with probability 2\*\*-64 at k=5, w=2",
+        ),
     ],
 )
 def test_bad_parameters(arguments: dict[str, float], message: str) -> None:

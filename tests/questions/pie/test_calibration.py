@@ -53,7 +53,12 @@ def test_noise_is_not_needed_where_values_are_few() -> None:
         (pie.epsilon_for_error, 0.5, {"n": 0, "k": 20}, r"`n` must be an integer >= 1"),
         (pie.epsilon_for_error, 0.5, {"n": 10, "k": 1}, r"`k` must be an integer from 2 to"),
         (pie.epsilon_for_error, 0.5, {"n": 10, "k": 5, "g": 1}, r"`g` must be an integer from 2 to"),
-        (pie.epsilon_for_alpha, 0.0, {"n": 10, "k": 20}, r"`alpha_bits` must be large enough for theta >= 2\*\*-64"),
+        (
+            pie.epsilon_for_alpha,
+            0.0,
+            {"n": 10, "k": 20},
+            r"`alpha_bits` must be so large that a report uses the value with probability 2\*\*-64",
+        ),
         (pie.epsilon_for_alpha, -1.0, {"n": 10, "k": 20}, r"`alpha_bits` must be finite and >= 0"),
         (pie.epsilon_for_alpha, 0.5, {"n": 10, "k": 1}, r"`k` must be an integer from 2 to"),
     ],

@@ -159,9 +159,13 @@ def test_alpha_for_error_inverts_fano(beta: float, n: int, prior: float | None) 
         (pie.fano_error, (0.1, 0), r"`n` must be an integer >= 1, got n=0"),
         (pie.fano_error, (0.1, 10, 0.05), r"`largest_prior` must be at least 1/n = 0.1, got largest_prior=0.05"),
         (pie.fano_error, (0.1, 10, 1.5), r"`largest_prior` must be in \[0, 1\], got largest_prior=1.5"),
-        (pie.alpha_for_error, (0.95, 1000), r"`bayes_error` must be at most 1 - 1/log2\(1/max p_U\) = 0.89965[0-9]*,"),
-        (pie.alpha_for_error, (0.5, 1), r"`bayes_error` must be at most 1 - 1/log2\(1/max p_U\) = 0, "),
-        (pie.alpha_for_error, (0.5, 2), r"`bayes_error` must be at most 1 - 1/log2\(1/max p_U\) = 0, "),
+        (
+            pie.alpha_for_error,
+            (0.95, 1000),
+            r"`bayes_error` must be at most 1 - 1/log2\(1/largest prior\) = 0.89965[0-9]*,",
+        ),
+        (pie.alpha_for_error, (0.5, 1), r"`bayes_error` must be at most 1 - 1/log2\(1/largest prior\) = 0, "),
+        (pie.alpha_for_error, (0.5, 2), r"`bayes_error` must be at most 1 - 1/log2\(1/largest prior\) = 0, "),
         (pie.alpha_for_error, (2.0, 1000), r"`bayes_error` must be in \[0, 1\]"),
     ],
 )

@@ -119,14 +119,14 @@ def choose(
         progress: receives the current step and the share of the work that is done.
 
     Raises:
-        SpecificationError: the file is invalid, has no target of accuracy or privacy, is about reach, has a shuffler
-            with a noisy order, or has a target that no mechanism can meet: more people than the data has, or a delta of
-            1/n or more.
+        SpecificationError: the file is invalid, has no target of accuracy or privacy, is about the reach of publishers,
+            has a shuffler with a noisy order, requires more people than the data has, or has a delta of 1/n or more.
         DataError, MissingDependencyError: the data cannot be used.
         InvalidInputError: `wishes` is neither a file name nor tables, or a limit is out of range: `most_dummies` must
             be 0 to 10**9, `most_messages` 1 or more, `most_bits` above 0, `honest` in (0, 1].
 
-    >>> found = choose({
+    >>> import hushuffle as hs
+    >>> found = hs.choose({
     ...     "population": {"n": 50_000, "k": 5},
     ...     "targets": {"delta": 1e-6, "standard_error": 0.005, "epsilon": 0.1, "local_epsilon": 2.5},
     ... })
@@ -135,7 +135,7 @@ def choose(
     >>> all(target.met for row in found.rows for target in row.targets)
     True
     >>> many = {"population": {"n": 10**6, "k": 1000}, "targets": {"delta": 1e-7, "standard_error": 1e-4, "epsilon": 1}}
-    >>> choose(many, most_messages=1.1).rows[1].sentence
+    >>> hs.choose(many, most_messages=1.1).rows[1].sentence
     'true reports with no local epsilon, blanket messages (0.05229 per person)'
     """
     _checks.integer("most_dummies", most_dummies, low=0, high=_MOST_DUMMIES)

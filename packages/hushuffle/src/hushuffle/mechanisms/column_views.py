@@ -39,7 +39,9 @@ _LARGEST: Final = 1 << 31
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnView:
-    """Counts of columns (positions of the publishers' filters) to release, with the distribution of their dummies.
+    """A view: counts of columns of several publishers' filters to release, with the distribution of their dummies.
+
+    A column holds the entries of all filters at one position.
 
     Args:
         publishers: numbers (from 0) of the publishers whose entries of a column the view uses, without repetition.
@@ -50,8 +52,8 @@ class ColumnView:
         each: distribution of the number of dummies, drawn for each count.
         most: largest number of contacts, 1 to 255; only for "contacts".
         empty: only for "patterns": the distribution for the columns without any entry (None: `each`). Their number
-            gives the union of all `publishers`. Less noise here costs little epsilon, because two columns that both
-            have entries differ in two other counts.
+            gives the union of all `publishers`. Less noise here costs little epsilon: if a column with entries changes
+            to another pattern with entries, this number does not change.
         single: only for "pairs": the distribution for the counts of one publisher (None: `each`).
 
     Raises:
@@ -178,13 +180,16 @@ class ColumnView:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnViews(_checks.ByName):
-    """Several views of the columns of several publishers' filters, released together, each with its own dummies.
+    """Several views of the same publishers' filters, released together, each with its own dummies.
+
+    A view (`ColumnView`) counts the columns of each kind, for example those with a bit of any publisher. A column holds
+    the entries of all filters at one position.
 
     Args:
         publishers: number K of publishers, 1 to 20.
-        columns: number m of columns, that is of positions of each filter; public.
+        columns: number m of columns (positions of each filter); public.
         views: the released views, one or more.
-        hashes: number of hash functions, and so of columns that one person changes.
+        hashes: number of hash functions, which is also the largest number of columns that one person changes.
 
     Raises:
         InvalidInputError: a number is out of range, a view names a publisher that does not exist, or there are more

@@ -48,7 +48,7 @@ _SUM_BLOCK: Final = 1 << 20
 
 
 def expected_max_load(n: int, k: int, *, tolerance: float = TOLERANCE) -> float:
-    """Return E[max_i h_i], h ~ Multinomial(n; 1/k, ..., 1/k).
+    """Return the expected largest count of k values among n people, if each has a uniformly random value.
 
     The result divided by n is the uninformed adversary's success rate for a shuffle without noise. The relative error
     is below 1e-12. Measured errors are 5e-15 against exact rationals (n <= 12, k <= 5, and some cases up to n = 150),
@@ -68,9 +68,10 @@ def expected_max_load(n: int, k: int, *, tolerance: float = TOLERANCE) -> float:
 
     Source: docs/theory/sums.md, Theorem 6; Jurado et al. 2023, equations 11, 13 and 22 to 24.
 
-    >>> expected_max_load(3, 2)
+    >>> import hushuffle as hs
+    >>> hs.qif.max_load(3, 2)
     2.25
-    >>> round(expected_max_load(1_000_000, 1_000), 6)
+    >>> round(hs.qif.max_load(1_000_000, 1_000), 6)
     1104.090418
     """
     balls = _checks.integer("n", n, low=1, high=2**50)

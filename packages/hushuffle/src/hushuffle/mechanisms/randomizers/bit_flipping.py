@@ -29,9 +29,9 @@ class BitFlipping(Mechanism):
     """Flip each of the `width` bits of a value with probability p.
 
     Values and reports are integers 0..2**width - 1: bit j answers the person's yes-or-no question j. For Bloom filters,
-    a value is one position, and bit j is filter j's. p is rounded up to a multiple of 2**-64, so the implemented
-    mechanism is never less private than asked for. With this p, the local epsilon is width ln((1-p)/p). The privacy
-    blanket is uniform, its weight gamma = (2p)**width.
+    a value is the column of bits at one position of all filters: bit j is that of filter j. p is rounded up to a
+    multiple of 2**-64, so the implemented mechanism is never less private than asked for. With this p, the local
+    epsilon is width ln((1-p)/p). The privacy blanket is uniform, its weight gamma = (2p)**width.
 
     Args:
         width: number of bits, 1 to 62.

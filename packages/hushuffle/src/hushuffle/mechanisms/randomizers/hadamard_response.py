@@ -42,7 +42,7 @@ class HadamardResponse(Mechanism):
 
     Args:
         k: number of values, 2 to 2**27 - 1.
-        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (y is always in the half of the person's value).
+        epsilon: local epsilon in nats, > 0, `math.inf` allowed (y is always in the half of the person's value).
 
     Raises:
         InvalidInputError: an argument is out of range, or `epsilon` is so small that theta < 2**-64.

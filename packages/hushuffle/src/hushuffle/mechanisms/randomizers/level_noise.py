@@ -100,7 +100,7 @@ class DiscreteLaplace(LevelNoise):
 
     Args:
         levels: number of levels, 2 to 128.
-        epsilon: epsilon_0 in nats, 0.001 to 40.
+        epsilon: local epsilon in nats, 0.001 to 40.
 
     Raises:
         InvalidInputError: an argument is out of range.
@@ -144,7 +144,7 @@ class RoundedGaussian(LevelNoise):
 
     Args:
         levels: number of levels, 2 to 128.
-        epsilon: epsilon_0 in nats, 0.001 to 40.
+        epsilon: local epsilon in nats, 0.001 to 40.
 
     Raises:
         InvalidInputError: an argument is out of range.

@@ -50,8 +50,8 @@ class LocalHashing(Mechanism):
     Args:
         k: number of values, 2 to 2**27.
         g: number of buckets, 2 to 2 * 10**9; default: `best_fast_g`.
-        epsilon: epsilon_0 in nats, > 0. `math.inf` is allowed: the bucket is then always truthful, and needs about as
-            many `BlanketMessages` as g values do.
+        epsilon: local epsilon in nats, > 0. With `math.inf`, the bucket is always truthful, and only `BlanketMessages`
+            protect it; as many are needed as for `RandomizedResponse` with g values.
         family: "auto", "binary" or "affine".
 
     Raises:

@@ -34,7 +34,7 @@ class RandomizedResponse(Mechanism):
 
     Args:
         k: number of values, >= 2.
-        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed.
+        epsilon: local epsilon in nats, > 0, `math.inf` allowed.
 
     Raises:
         InvalidInputError: an argument is out of range, or `epsilon` is so small that theta < 2**-64.
@@ -171,7 +171,7 @@ class RoundedResponse(Mechanism):
 
     Args:
         levels: number of equally spaced levels, 2 to 16,384.
-        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed.
+        epsilon: local epsilon in nats, > 0, `math.inf` allowed.
         low: the smallest number; public.
         high: the largest number; public.
 

@@ -35,7 +35,7 @@ class SquareWave(Mechanism):
 
     Args:
         bins: number of bins (levels of a `NumberGrid`), 2 to 2,048.
-        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed.
+        epsilon: local epsilon in nats, > 0, `math.inf` allowed.
         width: largest distance of a near place in bins, 0 (randomized response) to (bins - 2)/2; default: `best_width`.
 
     Raises:
@@ -80,7 +80,12 @@ class SquareWave(Mechanism):
         if math.isfinite(epsilon):
             threshold = threshold_for_truth(bins + 2 * width, epsilon, size=2 * width + 1)
         if threshold == 0:
-            _checks.reject("epsilon", f"large enough for theta >= 2**-64 at bins={bins}", epsilon, SILENT)
+            _checks.reject(
+                "epsilon",
+                f"so large that a report uses the value with probability 2**-64 at bins={bins}",
+                epsilon,
+                SILENT,
+            )
         _checks.set_fields(self, bins=bins, epsilon=epsilon, width=width, threshold=threshold)
 
     @classmethod

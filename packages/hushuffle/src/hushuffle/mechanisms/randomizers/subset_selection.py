@@ -147,7 +147,7 @@ class SubsetSelection(SetReports):
     Args:
         k: number of values, 2 to 2**40.
         w: number of values in a report, 1 to k - 1, at most 1001; default: `best_w`, which has the least variance.
-        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (the true value is always in the set).
+        epsilon: local epsilon in nats, > 0, `math.inf` allowed (the true value is always in the set).
 
     Raises:
         InvalidInputError: an argument is out of range, or `epsilon` is so small that theta < 2**-64.

@@ -52,7 +52,7 @@ class UnaryEncoding(Mechanism):
 
     Args:
         k: number of values, 2 to 2**16.
-        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (no bit of another value is ever set).
+        epsilon: local epsilon in nats, > 0, `math.inf` allowed (no bit of another value is ever set).
         encoding: "symmetric" or "optimized"; "optimized" by default.
 
     Raises:

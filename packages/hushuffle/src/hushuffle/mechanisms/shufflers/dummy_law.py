@@ -55,8 +55,8 @@ _CANDIDATES: Final = 33
 class DummyLaw:
     """Distribution of the number of dummies of a scrambler, drawn anew for each release, independently of all values.
 
-    An observer can count the released messages, so the drawn number is public; delta is the mean over this number.
-    Constructors: `binomial`, `geometric`, `discrete_laplace`, `discrete_gaussian` and `of`.
+    An observer can count the released messages, so the drawn number is public; the delta of a guarantee is the mean
+    over it. Constructors: `binomial`, `geometric`, `discrete_laplace`, `discrete_gaussian` and `of`.
 
     `numbers` are the possible numbers, ascending, shape (m,); numbers[i] has probability (below[i+1] - below[i])/2**64.
 

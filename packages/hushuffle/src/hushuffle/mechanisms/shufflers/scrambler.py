@@ -17,7 +17,7 @@ from hushuffle.mechanisms.shufflers.source import Source
 
 @dataclass(frozen=True, kw_only=True, init=False)
 class Scrambler(Shuffler):
-    """A shuffler that adds `dummies` reports drawn from the randomizer's blanket, and releases all in a random order.
+    """A shuffler that adds `dummies` reports from the randomizer's privacy blanket, and releases all in a random order.
 
     Args:
         dummies: number of dummy reports, >= 0; or a `DummyLaw` from which each release draws the number.

@@ -34,7 +34,7 @@ class SecureAggregation(Shuffler):
 
     Servers may add noise: each server adds `coins` fair random bits to each sum, or an integer x with probability
     proportional to e**(-|x|/laplace), as aggregators of DAP do. Guarantees hold against all servers except the `honest`
-    ones, which keep their noise secret. Noise needs a one-hot encoding.
+    ones, which keep their noise secret. Noise is allowed only with `UnaryEncoding`.
 
     Args:
         coins: number of fair random bits that each server adds to each sum, >= 0.

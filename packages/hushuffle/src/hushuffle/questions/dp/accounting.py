@@ -34,8 +34,8 @@ def to_pld(rounds: Round | Rounds, *, interval: float = 1e-4, optimistic: bool =
         interval: spacing of the losses (nats). dp-accounting composes only distributions of equal spacing. It should
             be at most a tenth of the typical loss of a round.
         optimistic: True returns the optimistic (lower) distribution instead of the pessimistic one.
-        delta: in (0, 0.5); losses are resolved where they matter at about this delta. The pessimistic distribution
-            has a mass of about 1e-6 delta at infinity.
+        delta: in (0, 0.5); choose about the delta of the final guarantee, for which the range of losses is chosen. The
+            pessimistic distribution has a mass of about 1e-6 delta at infinity.
 
     Raises:
         InvalidInputError: no rounds, times < 1, or an argument out of range.

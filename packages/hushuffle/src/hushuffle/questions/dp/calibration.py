@@ -113,8 +113,8 @@ def calibrate(
         gdp_mu: the target for mu of Gaussian differential privacy, > 0; it holds up to an error of delta = 1e-9.
 
     Raises:
-        InvalidInputError: an argument out of range, not exactly one target, a target that no value of the parameter
-            meets, or with "messages" a delta below the error with which their number is drawn (2**-64 units).
+        InvalidInputError: an argument out of range, not exactly one target, or a target that no value of the parameter
+            meets. With "messages", also a delta near 2**-64, the rounding of the number of messages of a person.
         UnsupportedProtocolError: the randomizer has no epsilon to choose, the shuffler takes no dummies, or the
             central epsilon is not available.
 

@@ -64,16 +64,17 @@ def delta(protocol: Round, *, epsilon: float, reports_per_person: int = 1) -> Bo
 def epsilon(protocol: Round, *, delta: float, reports_per_person: int = 1, tolerance: float = 0.0) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) for which the release is (epsilon, delta)-DP.
 
-    Relation, adversary and bounds are as for `delta`. At delta = 0 the result is the pure guarantee, which
-    shuffling does not improve. If a shuffler reveals a noisy order, the lower bound is that of the uniform shuffle and
-    the upper bound that of no shuffle. `hushuffle.order` computes what the order hides.
+    Relation: replace one person's value, n fixed. The adversary knows all other values and observes the release. The
+    upper bound holds for all datasets, the lower bound for those in the witness. At delta = 0 the result is the pure
+    guarantee, which shuffling does not improve. If a shuffler reveals a noisy order, the lower bound is that of the
+    uniform shuffle and the upper bound that of no shuffle (what the order hides: `hushuffle.order`).
 
     Args:
-        protocol: as for `delta`.
+        protocol: as for `dp.delta`.
         delta: in [0, 1).
-        reports_per_person: as for `delta`.
-        tolerance: how wide the bracket may be, relative to its value, in [0, 0.2]. Both bounds stay certified; only
-            brackets that also have a width without a tolerance become wider. For most randomizers 0.01 halves the time.
+        reports_per_person: the largest number of the n reports from one person, as for `dp.delta`.
+        tolerance: how wide the bracket may be, relative to its value, in [0, 0.2]. Both bounds stay certified. A
+            result that is exact without a tolerance stays exact. For most randomizers 0.01 halves the time.
 
     Raises:
         InvalidInputError: delta, reports_per_person or tolerance out of range.
@@ -133,9 +134,9 @@ def per_person(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports: int
 
 
 def local_epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports_per_person: int = 1) -> Bound:
-    """Return the local epsilon_0 (nats), which holds even if the shuffler is compromised: exact, rounded up.
+    """Return the local epsilon (nats), which holds even if the shuffler is compromised: exact, rounded up.
 
-    If a person sends several reports, epsilon_0 is the sum over these reports. For `SplitAndMix` it is infinite.
+    If a person sends several reports, it is the sum over these reports. For `SplitAndMix` it is infinite.
 
     Raises:
         InvalidInputError: fewer than one report of each person.

@@ -38,10 +38,10 @@ def compose(rounds: Rounds, *, delta: float, progress: Progress | None = None) -
     """Return a certified bracket of the smallest epsilon (nats) for which all rounds together are (epsilon, delta)-DP.
 
     Relation: replace one person's values in every round. Other people's values may change from round to round and
-    depend on earlier releases. The choice of rounds in which the person takes part may depend on them, too, up to the
-    listed numbers; rounds without the person add no loss. The upper bound holds for all datasets; the lower bound is
-    attained by explicit datasets, the same in every round of a protocol. At delta = 0 the result is the sum of the pure
-    guarantees, which is attained. For a single round the result is that of `dp.epsilon`.
+    depend on earlier releases. Whether the person takes part in a round may also depend on earlier releases, if the
+    person takes part in each protocol at most as often as listed (`times`); rounds without the person add no loss. The
+    upper bound holds for all datasets; the lower bound is attained by explicit datasets, the same in every round of a
+    protocol. At delta = 0 the result is the sum of the pure guarantees, which is attained.
 
     Args:
         rounds: protocols (or what `dp.per_person` or `dp.from_pld` gives), or pairs (protocol, times), each with
@@ -74,7 +74,7 @@ def compose(rounds: Rounds, *, delta: float, progress: Progress | None = None) -
 def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
     """Return a certified bracket of the smallest delta for which all rounds together are (epsilon, delta)-DP.
 
-    Relation, adversary and bounds are as for `compose`.
+    Relation: replace one person's values in every round, as for `dp.compose`.
 
     Args:
         rounds: protocols (or what `dp.per_person` or `dp.from_pld` gives), or pairs (protocol, times), each with
@@ -103,8 +103,8 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
 def parallel(protocols: Sequence[Round | tuple[Round, int] | Rounds], *, delta: float) -> Bound:
     """Return a certified bracket of epsilon (nats) for disjoint groups of people: the largest epsilon of a group.
 
-    Every person is in one group, which must not depend on any person's value. If several groups take part in a
-    round, list it for each of them, with all its participants as n. A round without a group costs the group nothing.
+    Every person is in one group, which must not depend on any person's value. List the rounds in which each group
+    takes part; n counts all participants of a round, also of other groups. Other rounds cost the group nothing.
 
     Args:
         protocols: the rounds of every group: a protocol, a pair (protocol, times), or a list of these.
@@ -210,7 +210,7 @@ def waves(
         protocol: the permanent reports: randomizer, shuffler (without dummies or random bits of servers) and n, the
             people who take part in every wave with a constant value. Other participants are not counted.
         waves: number of collections.
-        delta: in [0, 1); at 0 epsilon is that of a compromised shuffler.
+        delta: in [0, 1). With delta = 0 the result is the epsilon against a compromised shuffler.
         instantaneous: the randomizer that each wave applies to the permanent report; None sends this report itself.
         changes: largest number of changes of one person's value; each draws a new permanent report, or reuses that of
             an earlier value.

@@ -36,7 +36,7 @@ class Explanation:
             (the first part is an upper bound, the second one a lower bound), "largest:", or "" for a law.
         epsilon: the bracket of epsilon at the requested delta; None if none was requested.
         parts: the steps for the simpler releases.
-        beside: further theorems about the same release; of all bounds, the smallest upper and largest lower one count.
+        beside: further theorems about this release; `epsilon` uses the smallest upper and the largest lower bound.
     """
 
     release: str

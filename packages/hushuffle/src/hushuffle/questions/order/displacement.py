@@ -119,7 +119,7 @@ def displacement(
 
 
 def mean_inversions(n: int, theta: float) -> float:
-    """Return the mean number of inversions of a Kendall-Mallows shuffle of n people.
+    """Return the mean number of inversions of a Kendall-Mallows shuffle of n people with dispersion theta.
 
     >>> mean_inversions(5, 0.0), round(mean_inversions(2, 1.0), 12) == round(1 / (1 + math.e), 12)
     (5.0, True)

@@ -30,10 +30,11 @@ _STEPS: Final = 4  # floats: math.exp and two operations after it are off by les
 
 
 def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
-    """Return the range of the posterior odds of x_i = a against x_i = b: `prior_odds` times e**-alpha to e**alpha.
+    """Return the range of an adversary's odds, after the release, that person i has value a instead of value b.
 
-    `prior_odds` are an adversary's odds before the release. The adversary knows every record outside i's group and the
-    multiset of records inside it. The values may depend on each other in any way.
+    The range is `prior_odds`, the odds before the release, times e**-alpha to e**alpha. `alpha` (nats) is the guarantee
+    of the order for i's group (`alpha_for_theta`). The adversary knows every record outside i's group and the multiset
+    of records inside it. The values may depend on each other in any way.
 
     Raises:
         InvalidInputError: alpha or prior_odds not finite or < 0.
@@ -52,14 +53,15 @@ def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
 
 
 def posterior_probability(alpha: float, *, prior: float) -> Bound:
-    """Return the range of the probability that x_i = a after the release, from `prior` before it.
+    """Return the range of an adversary's probability, after the release, that person i has value a; before: `prior`.
 
-    The adversary is that of `posterior_odds`. At alpha = 0 the probability does not change.
+    `alpha` (nats) is the guarantee of the order for i's group (`alpha_for_theta`). The adversary knows every record
+    outside i's group and the multiset of records inside it.
 
     Raises:
         InvalidInputError: alpha not finite or < 0, or prior outside [0, 1].
 
-    Source: Meehan et al. 2022, Theorem 4.1, for x_i = a against x_i != a.
+    Source: Meehan et al. 2022, Theorem 4.1, for a against all other values.
 
     >>> import hushuffle as hs
     >>> print(hs.order.posterior_probability(1.0, prior=0.5))
@@ -107,7 +109,8 @@ def reidentification(alpha: float, *, epsilon: float, group: int, wanted: int) -
 def composed_alpha(alphas: Iterable[float]) -> Bound:
     """Return the sum of `alphas`: an upper bound on alpha of several independent releases with the same groups.
 
-    The bound is attained if all releases are Mallows shuffles about the same reference.
+    alpha (nats) is the guarantee of an order (`alpha_for_theta`). The bound is attained if all releases are Mallows
+    shuffles about the same reference.
 
     Raises:
         InvalidInputError: no alpha, or one not finite or < 0.
@@ -123,7 +126,7 @@ def composed_alpha(alphas: Iterable[float]) -> Bound:
 
 
 def mixed_alpha(alphas: Iterable[float]) -> Bound:
-    """Return the largest of `alphas`: a bound on alpha of a randomly chosen release, if all have the same groups.
+    """Return the largest of `alphas` (nats): the guarantee of a release chosen at random among releases with these.
 
     Raises:
         InvalidInputError: no alpha, or one not finite or < 0.
@@ -138,10 +141,11 @@ def mixed_alpha(alphas: Iterable[float]) -> Bound:
 
 
 def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[Finding, ...]:
-    """Return sentences about `alpha`: how much a belief can change, and how likely a household's records are located.
+    """Return sentences on what an order reveals: how much a belief changes, how likely a household is located.
 
-    `epsilon` is local, `group` the size of the smallest group, and `wanted` that of the household. The second sentence
-    is missing if wanted >= group/2, since Theorem 4.2 of Meehan et al. 2022 then does not apply.
+    `alpha` (nats) is the guarantee of the order (`alpha_for_theta`), `epsilon` the local epsilon, `group` the size of
+    the smallest group, and `wanted` that of the household. The second sentence is missing if wanted >= group/2, since
+    Theorem 4.2 of Meehan et al. 2022 then does not apply.
 
     Raises:
         InvalidInputError: the reasons are those of `posterior_probability` and `reidentification`.
@@ -232,9 +236,9 @@ Law = tuple[Integers, Floats]
 def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = "kendall") -> Law:
     """Return the distribution of a Mallows shuffle: every order of at most eight people with its probability.
 
-    The first array, shape (n!, n), contains the orders: the release is z[j] = y[order[j]]. The second, shape (n!,),
-    contains their probabilities, proportional to e**(-theta d). d is the `distance` from the identity to tau, the order
-    in ranks of the reference: order[reference[i]] = reference[tau[i]].
+    The first array, shape (n!, n), contains the orders: reports y are released as z[j] = y[order[j]]. The second, shape
+    (n!,), contains their probabilities, proportional to e**(-theta d). d is the `distance` from the identity to tau,
+    the order in ranks of the reference: order[reference[i]] = reference[tau[i]].
 
     Raises:
         InvalidInputError: `reference` is not a permutation of 0..n-1 or has more than eight people, `theta` is not
@@ -263,7 +267,7 @@ def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = 
 def inferential_loss(
     prior: npt.ArrayLike, *, channel: Channel, law: Law | None = None, group: Sequence[int] | None = None
 ) -> Bound:
-    """Return the largest change of an adversary's log odds of x_i = a against x_i = b by any release, in nats.
+    """Return the largest change by any release, in nats, of an adversary's log odds that a person has value a, not b.
 
     `prior`, shape (k,) * n, is the joint distribution of the n values. `channel` (k inputs) is every client's
     randomizer. `law` is the distribution of the order, such as `mallows_law`; None is the fixed order of the people.

@@ -134,9 +134,9 @@ def preservation(
 ) -> tuple[Bound, ...]:
     """Return for each group the probability delta that less than the fraction `eta` of its places is preserved.
 
-    A place is preserved if the release has a record of the group there. The result is certified for Hamming, and for
-    Kendall at theta = 0 or infinity. Otherwise it is a Clopper-Pearson interval at `confidence` for each group, from
-    the same `samples` permutations.
+    Its places are those of its members; one is preserved if the release has a record of the group there. The result is
+    certified for Hamming, and for Kendall at theta = 0 or infinity. Otherwise it is a Clopper-Pearson interval at
+    `confidence` for each group, from the same `samples` permutations.
 
     Args:
         shuffler: a Mallows shuffle with its reference order of n people.

@@ -191,10 +191,11 @@ def _spread(rank: Integers, groups: Groups, *, squared: bool) -> Integers:
 def alpha_for_theta(
     theta: float, *, reference: npt.ArrayLike, groups: GroupsLike, distance: Distance = "kendall"
 ) -> Bound:
-    """Return alpha = theta * sensitivity in nats, for any groups, even if theta was chosen for other groups.
+    """Return alpha = theta * sensitivity in nats, the guarantee of a Mallows shuffle of dispersion theta for `groups`.
 
-    Exact (rounded up once). If theta is math.inf, no record moves, and alpha is infinite unless every group has one
-    person. The other arguments are as in `sensitivities`.
+    Exchanging the reports within one group changes the probability of a release by a factor of at most e**alpha. theta
+    may have been chosen for other groups. The result is exact (rounded up once). If theta is math.inf, no record
+    moves, and alpha is infinite unless every group has one person. The other arguments are as in `sensitivities`.
 
     Raises:
         InvalidInputError: theta < 0, or the reasons of `sensitivity`.
@@ -220,7 +221,9 @@ def alpha_for_theta(
 def theta_for_alpha(
     alpha: float, *, reference: npt.ArrayLike, groups: GroupsLike, distance: Distance = "kendall"
 ) -> float:
-    """Return the largest theta that guarantees `alpha` nats for `groups`: alpha / sensitivity, rounded down.
+    """Return the largest dispersion theta of a Mallows shuffle with guarantee `alpha` (nats): alpha / sensitivity.
+
+    `alpha` bounds what exchanges of reports within one of `groups` change (`alpha_for_theta`). Rounded down.
 
     Raises:
         InvalidInputError: alpha not finite or < 0, every group has one person (then alpha = 0 for any theta), or
@@ -242,7 +245,7 @@ def theta_for_alpha(
 def alpha_for_groups(
     alpha: float, *, reference: npt.ArrayLike, groups: GroupsLike, others: GroupsLike, distance: Distance = "kendall"
 ) -> Bound:
-    """Return the alpha (nats) for the groups `others`, of a shuffle designed to give `alpha` for `groups`.
+    """Return the guarantee alpha (nats) for groups `others` of a Mallows shuffle with guarantee `alpha` for `groups`.
 
     The result is alpha * sensitivity(others) / sensitivity(groups), with exact sensitivities, rounded up once. If
     theta was computed from the *published* sensitivity, the result is too large: use `alpha_for_theta`.
@@ -267,11 +270,11 @@ def alpha_for_groups(
 
 
 def everybody_alpha(theta: float, *, n: int, distance: Distance = "kendall") -> Bound:
-    """Return alpha (nats) for the group of all n people, a bound on the effect of any de Finetti attack.
+    """Return alpha (nats) of a Mallows shuffle of dispersion theta for the group of all n people.
 
-    For any prior belief and knowledge of an adversary, a release changes the probability that person i holds record j
-    by a factor of at most e**alpha, in either direction. Exact (rounded up once): e**alpha is the supremum of this
-    factor over all beliefs. It does not depend on the reference order.
+    It bounds the effect of any de Finetti attack. For any prior belief and knowledge of an adversary, a release changes
+    the probability that person i holds record j by a factor of at most e**alpha, in either direction. Exact (rounded up
+    once): e**alpha is the supremum of this factor over all beliefs. It does not depend on the reference order.
 
     Raises:
         InvalidInputError: theta < 0, n < 1, or an unknown distance.

@@ -37,8 +37,8 @@ from hushuffle.randomness import SCALE
 class Route:
     """One proof of a lower bound on the Bayes error, and the least noise for which it proves the target.
 
-    `epsilon` is the largest epsilon_0 in nats (`math.inf`: no noise is necessary; None: even the most noise is not
-    enough for this proof). `protocol` has a randomizer with this epsilon.
+    `epsilon` is the largest local epsilon in nats (`math.inf`: no noise is necessary; None: this proof reaches the
+    target with no amount of noise). `protocol` has a randomizer with this epsilon. `bayes_error` is the target.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Route:
 
     @property
     def theta(self) -> float | None:
-        """The probability theta = mu - nu that the value (or bucket) is truthful."""
+        """Probability that a report shows the true value (or bucket); otherwise it is drawn like a dummy's report."""
         return None if self.protocol is None else float(_told(self.protocol))
 
     def standard_error(self, frequency: float = 0.0) -> float:
@@ -69,20 +69,21 @@ class Route:
 def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
     """Return the least noise for which each proof shows a Bayes error of at least `bayes_error`.
 
-    The proofs, for one report and a uniform prior on the n people, with theorems of Murakami, Takahashi 2021:
+    The Bayes error is the probability that the best guess of a report's sender is wrong, for one report and a uniform
+    prior on the n people. There are four proofs; the numbered theorems are those of Murakami, Takahashi 2021:
 
-    1. the exact Bayes error: `bayes_error` (for local hashing, its bound by the number of buckets),
-    2. the exact alpha* and Fano's inequality: `alpha` and `fano_error`,
-    3. the published bound for the mechanism and Fano's inequality: Theorem 4.2, or Theorem 4.4 for local hashing,
-    4. the published bound for any local randomizer and Fano's inequality: Proposition 4.1.
+    1. the error computed by the function `pie.bayes_error` (exact; for local hashing, a lower bound),
+    2. `pie.alpha`, the exact information of a report about its sender, and Fano's inequality (`pie.fano_error`),
+    3. a published bound on this information (Theorem 4.2; for local hashing, 4.4), and Fano's inequality,
+    4. the published bound for any local randomizer (Proposition 4.1), and Fano's inequality.
 
-    All proofs guarantee the same error. Each requires at least as much noise as the previous proof; an exception is
-    Theorem 4.4 with few buckets, which may require more than Proposition 4.1. The protocol's own epsilon is not used.
+    Each proof requires at least as much noise as the previous proof; an exception is Theorem 4.4 with few buckets,
+    which may require more than Proposition 4.1. The protocol's own epsilon is not used.
 
     Args:
         protocol: randomized response, local hashing, or another mechanism with an epsilon that reports either the
             truth or a report distributed as a dummy. Its people and dummies determine the standard error.
-        bayes_error: target probability that the best guess of a report's sender is wrong.
+        bayes_error: the target.
 
     Raises:
         InvalidInputError: bayes_error out of range, or at least 1 - 1/n, the error of random guessing.
@@ -186,10 +187,11 @@ _CLOSE: Final = 1e-14
 
 
 def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = None) -> float:
-    """Return the largest epsilon_0 of k-ary randomized response whose exact Bayes error is at least `bayes_error`.
+    """Return the largest local epsilon (nats) of randomized response with a Bayes error of at least `bayes_error`.
 
-    In nats, rounded down; math.inf if no noise is necessary, since few values (or buckets) do not identify many people.
-    With g, the mechanism is local hashing with g buckets, and the lower bound on its Bayes error counts.
+    The Bayes error is the probability that the best guess of a report's sender, one of n people, is wrong. The result
+    is rounded down; math.inf: no noise is necessary, since k values (or g buckets) distinguish too few people. With g,
+    the mechanism is local hashing with g buckets, and a lower bound on its Bayes error must reach `bayes_error`.
 
     Raises:
         InvalidInputError: an argument out of range, or an error of at least 1 - 1/n, the error of random guessing.
@@ -213,15 +215,16 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = Non
 
 
 def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None) -> float:
-    """Return the largest epsilon_0 of k-ary randomized response whose exact `alpha` is at most `alpha_bits`.
+    """Return the largest local epsilon (nats) of k-ary randomized response for which `alpha` is at most `alpha_bits`.
 
-    In nats, rounded down; math.inf if no noise is necessary. With g, the mechanism is local hashing with g buckets, and
-    the upper bound on its alpha counts.
+    `alpha` is the most information, in bits, that a report reveals about its sender, one of n people. The result is
+    rounded down; math.inf if no noise is necessary. With g, the mechanism is local hashing with g buckets, and the
+    upper bound on its `alpha` must not exceed `alpha_bits`.
 
     Raises:
-        InvalidInputError: an argument out of range, or an alpha so small that theta < 2**-64.
+        InvalidInputError: an argument out of range, or an `alpha_bits` that needs truth with less than 2**-64.
 
-    Source: docs/theory/identity.md, Theorem 1, by bisection over the thresholds that can be implemented.
+    Source: docs/theory/identity.md, Theorem 1, by bisection over the probabilities that can be implemented.
 
     >>> import hushuffle as hs
     >>> round(hs.pie.epsilon_for_alpha(1.0, n=1_370_637, k=10_500_393), 4)
@@ -233,7 +236,9 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None
         return math.inf
     low = farthest(lambda threshold: _law(values, threshold).capacity(j)[1] <= wanted, good=0, bad=SCALE)
     if low == 0:
-        _checks.reject("alpha_bits", f"large enough for theta >= 2**-64 at k={values}", alpha_bits)
+        _checks.reject(
+            "alpha_bits", f"so large that a report uses the value with probability 2**-64 at k={values}", alpha_bits
+        )
     with localcontext(WIDE) as context:
         return down(context.ln(1 + to_decimal(Fraction(values * low, SCALE - low))))
 
@@ -280,16 +285,17 @@ _STEPS: Final = 8
 def variance_by_buckets(
     theta: float, *, k: int, n: int, buckets: npt.ArrayLike, frequency: float = 0.0
 ) -> npt.NDArray[np.float64]:
-    """Return the variance of an estimated frequency for each number of buckets, at a fixed theta, shape (m,).
+    """Return the variance of an estimated frequency for each number of buckets of local hashing, shape (m,).
 
-    At a fixed theta, and so at a fixed bound on alpha, the variance falls towards p (1-theta)/(n theta) as g grows.
+    With more buckets, the variance falls towards frequency (1 - theta)/(n theta). The bound `hashing_alpha` on what a
+    report reveals about its sender stays the same: it depends only on theta, n and k.
 
     Args:
-        theta: the probability that the bucket is truthful, 0 < theta <= 1.
+        theta: the probability that a report shows the true bucket; otherwise the bucket is uniform. 0 < theta <= 1.
         k: number of values.
         n: number of people.
         buckets: numbers of buckets, shape (m,), from 2 to 2 * 10**9.
-        frequency: the true frequency p of the value.
+        frequency: the true frequency of the value.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -309,11 +315,11 @@ def variance_by_buckets(
 def best_hashing_for_theta(
     theta: float, *, k: int, n: int, frequency: float = 0.0, largest: int = LARGEST
 ) -> LocalHashing:
-    """Return the local hashing of least variance with at most `largest` buckets, at a fixed theta.
+    """Return the local hashing of least variance that shows the true bucket with probability `theta`.
 
-    `theta` is the difference between the probabilities of the true bucket and of each other bucket. More buckets lower
-    the variance (at `frequency`), as Murakami and Takahashi show; only collisions of the hash family for k values can
-    reverse this. The search tries about eight numbers of buckets per factor of two.
+    Otherwise the bucket is uniform. The variance is that of the estimated share of a value that `frequency` of the n
+    people have. With more buckets, at most `largest`, it falls, unless the hash family has more collisions among the k
+    values. The search tries about eight numbers of buckets per factor of two.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -331,13 +337,16 @@ def best_hashing_for_theta(
 def best_hashing_for_error(
     bayes_error: float, *, k: int, n: int, frequency: float, largest: int = LARGEST
 ) -> LocalHashing:
-    """Return the local hashing of least variance with at least this Bayes error, for one report and a uniform prior.
+    """Return the local hashing of least variance with a Bayes error of at least `bayes_error`.
 
-    The error is exact. For g buckets, at most `largest`, theta (the probability of the true bucket minus that of each
-    other bucket) is the largest with j theta + 1 - theta <= n (1 - error), j = min(n, k, g). Fewer buckets than people
-    allow a larger theta. If g <= n (1 - error), no noise is necessary, since g buckets distinguish at most g people. A
-    hash without noise is best for frequent values, many buckets for rare values: the variance is that at `frequency`.
-    Without noise the bucket is visible (epsilon_0 = math.inf): only which of its about k/g values is true stays hidden.
+    The Bayes error is the probability that the best guess of a report's sender, one of n people, is wrong. A report
+    shows the true one of g buckets with probability theta; otherwise the bucket is uniform. For each g up to `largest`,
+    theta is the largest with j theta + 1 - theta <= n (1 - bayes_error), j = min(n, k, g), for k values. If
+    g <= n (1 - bayes_error), no noise is necessary (theta = 1): g buckets distinguish at most g people. The true bucket
+    is then visible (local epsilon math.inf); only which of its about k/g values is true stays hidden.
+
+    The variance is that of the estimated share of a value with true share `frequency`. For frequent values, few buckets
+    without noise are best; for rare values, many buckets with noise.
 
     Raises:
         InvalidInputError: an argument out of range, or an error of 1 - 1/n or more.

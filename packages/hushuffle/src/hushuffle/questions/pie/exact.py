@@ -23,25 +23,26 @@ _ORDERS: Final = (1.5, 2.0, 3.0, 5.0)
 def alpha(protocol: Protocol, *, order: float = 1.0) -> Bound:
     """Return alpha* in bits: the most information that a report can reveal about its sender, over all populations.
 
-    alpha* = sup I(U;Y) over all joint distributions of person U (n people) and value X. It is the smallest alpha for
-    which the randomizer has (U, alpha)-PIE privacy. With mu, nu the probabilities of the true and another value:
+    alpha* is the supremum of I(U;Y), the mutual information of a person U (one of n) and the person's report Y, over
+    all joint distributions of U and the person's value X (one of k). It is the smallest alpha for which the randomizer
+    has (U, alpha)-PIE privacy. If a report is the true value with probability mu, each other value with probability nu:
 
     - symmetric randomized response: mu log2(mu/c) + (j-1) nu log2(nu/c), j = min(n, k), c = (mu + (j-1) nu)/j. Exact;
       the float is the nearest one.
-    - local hashing with g buckets: the same for the bucket, j = min(n, k, g). An upper bound, since in most hashes
-      some values share a bucket; exact where none do (g at least the prime of the hash family).
+    - local hashing with g buckets: this formula for the bucket, with j = min(n, k, g). It is an upper bound, since in
+      most hashes some values share a bucket; exact if none do (g at least the prime of the hash family).
     - any other finite channel: a certified bracket of width 1e-9 bits if n >= k. With fewer people than values, the
       smaller of the capacity of all rows and log2 n, an upper bound: the best n rows are not searched for.
 
     With an `order` a > 1 the information is Sibson's of order a, between the mean case a = 1 and the worst case
-    math.inf: a/(a-1) log2 of the sum over y of (sum_u p_u P(y|u)**a)**(1/a). Exact for randomized response, an upper
-    bound for local hashing; a bracket for other channels. With a uniform prior, the sender is named with probability at
-    most (2**alpha*/n)**((a-1)/a).
+    math.inf: a/(a-1) log2 of the sum over reports y of (sum_u p_u P(y|u)**a)**(1/a), with p_u the probability of person
+    u. It is exact for randomized response, an upper bound for local hashing, a bracket for other channels. With a
+    uniform prior, the sender is identified with probability at most (2**alpha*/n)**((a-1)/a).
 
-    The adversary knows how values depend on persons, sees a single pseudonymised report, and guesses its sender. If the
-    protocol has `honest` people, n counts only them, since all others reveal their reports. Every shuffler
-    pseudonymises reports so. The result does not cover what several reports reveal jointly. If only sums of one-hot
-    vectors are released, the result is an upper bound.
+    The adversary knows how values depend on persons, sees a single pseudonymised report, and guesses its sender. The
+    result is the same for every shuffler, except an upper bound if only sums of one-hot vectors are released. If the
+    protocol has `honest` people, n counts only them, since all others reveal their reports. The result does not cover
+    what several reports reveal jointly.
 
     Raises:
         InvalidInputError: order < 1.
@@ -78,17 +79,18 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
     """Return the Bayes error: the smallest probability that an adversary names the wrong sender of a report.
 
     The minimum is over all classifiers of one report and all distributions of values given persons; a given population
-    has at least this error. With the prior p_1 >= p_2 >= ..., and mu, nu as in `alpha`, it is one minus
+    has at least this error. Let p_1 >= p_2 >= ... be the prior probabilities of the n people. A report is the true one
+    of k values with probability mu, and each other value with probability nu. The Bayes error is one minus
 
     - symmetric randomized response: mu p_1 + sum_(i=2..j) max(mu p_i, nu p_1) + (k-j) nu p_1, j = min(n, k); for a
       uniform prior [j mu + (k-j) nu]/n. Exact; the float is the nearest one.
-    - local hashing with g buckets: the same with g for k and j = min(n, k, g). A lower bound; exact where no two
-      values share a bucket.
-    - any other finite channel: p_1 sum_y max_x Q(y|x), or, if smaller, the sum of the m largest p_i for m outputs.
+    - local hashing with g buckets: this formula with g in place of k, and j = min(n, k, g). The error is a lower bound;
+      exact if no two values share a bucket.
+    - any other finite channel Q: p_1 sum_y max_x Q(y|x), or, if smaller, the sum of the m largest p_i for m outputs.
       Exact (to 1e-15 for each row and column) for a uniform prior and n >= k, else a lower bound.
 
-    The adversary is that of `alpha`; n counts the honest people. No shuffler changes the error. If only sums of one-hot
-    vectors are released, the result is a lower bound on the error.
+    The adversary knows how values depend on persons and sees a single pseudonymised report; n counts the honest people.
+    The result is the same for every shuffler, except a lower bound if only sums of one-hot vectors are released.
 
     Args:
         protocol: what is collected and how.
@@ -120,8 +122,8 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
 def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
     """Return min(t alpha*, log2 n) in bits: an upper bound on what t = `reports` reports of one person reveal.
 
-    The adversary knows that the t reports are of one person. alpha* is the result (or upper bound) of `alpha`. Local
-    hashing draws a new hash for every report.
+    The adversary knows that the t reports are of one person, one of n. alpha* is the result (or upper bound) of `alpha`
+    for one report. Local hashing draws a new hash for every report.
 
     Raises:
         InvalidInputError: reports < 1.
@@ -146,11 +148,12 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
 def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | None = None) -> Bound:
     """Return a lower bound on the Bayes error from t = `reports` reports of one person.
 
-    With p the `largest_prior` (default: 1/n, uniform) and alpha_a the `alpha` of order a, the sender is named with
-    probability at most (p 2**(t alpha_a))**((a-1)/a), and at most (t alpha + 1)/log2(1/p), which is Fano's bound. The
-    result uses the smallest of Fano's bound and the orders 1.5, 2, 3, 5 and infinity. For local hashing, alpha_a is an
-    upper bound; for other channels only infinite order is used, where 2**alpha_a is sum_y max_x Q(y|x) over the rows
-    that n people can have. The bound holds for any dependence between the t values and the person.
+    The Bayes error is the probability that the best guess of the sender, one of n people, is wrong. With p the
+    `largest_prior` (default: 1/n, uniform) and alpha_a the `alpha` of order a, the best guess is right with probability
+    at most (p 2**(t alpha_a))**((a-1)/a), and at most (t alpha_1 + 1)/log2(1/p), which is Fano's bound. The result uses
+    the smallest of Fano's bound and the orders 1.5, 2, 3, 5 and infinity. For channels Q other than randomized response
+    and local hashing, only infinite order is used, where 2**alpha_a is sum_y max_x Q(y|x) over the rows that n people
+    can have. The bound holds for any dependence between the t values and the person.
 
     Raises:
         InvalidInputError: reports < 1, or largest_prior outside [1/n, 1].
@@ -197,13 +200,13 @@ ORDENTLICH_POLYANSKIY = Citation(
 
 
 def contraction(protocol: Protocol) -> Bound:
-    """Return the contraction coefficient eta with I(U;Y) <= eta I(U;X) for one report (a number without unit).
+    """Return the contraction coefficient eta of the randomizer: I(U;Y) <= eta I(U;X) (a number without unit).
 
-    The formula depends on the randomizer:
+    I is mutual information, U the person, X the person's value, Y one report. The formula depends on the randomizer:
 
-    - symmetric randomized response: (mu-nu) tanh(epsilon_0/2) = (mu-nu)**2/(mu+nu), with mu and nu as in `alpha`.
-    - local hashing: 1-c times that of the bucket's response, with c the probability that two values share a bucket.
-    - any other finite channel: 1 - sum_y min_x Q(y|x), an upper bound (Doeblin).
+    - symmetric randomized response, true with probability mu, each other value with probability nu: (mu-nu)**2/(mu+nu).
+    - local hashing: (1 - c) times the eta of the bucket's response; two values share a bucket with probability c.
+    - any other finite channel Q: 1 - sum_y min_x Q(y|x), an upper bound (Doeblin).
 
     The first two are exact for n >= 2, as the nearest float: no smaller eta holds for all distributions of (U, X).
 
@@ -225,11 +228,11 @@ def contraction(protocol: Protocol) -> Bound:
 
 
 def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: int = 1) -> Bound:
-    """Return (1 - (1-eta)**t) I(U;X) in bits, eta the `contraction`: an upper bound on I(U;Y), given I(U;X).
+    """Return an upper bound in bits on what t = `reports` reports reveal about their sender, given what values reveal.
 
-    `mutual_information` is I(U;X) in bits, or an upper bound on it. For t = `reports` independently randomized
-    reports of one person it must be I(U; X_1..X_t) of all t values together: each of two correlated values can be
-    independent of the person although both together identify the person.
+    It is (1 - (1-eta)**t) `mutual_information`, with eta the `contraction`. `mutual_information` is I(U;X) in bits of a
+    person U and the person's value X, or an upper bound on it. For t > 1 it must be I(U; X_1..X_t) of all t values
+    together: each of two correlated values can be independent of the person although both together identify the person.
 
     Raises:
         InvalidInputError: mutual_information not finite and >= 0, or reports < 1.

@@ -24,9 +24,10 @@ FANO = Citation(
 
 
 def ldp_alpha(protocol: Protocol) -> Bound:
-    """Return min(eps log2 e, eps**2 log2 e, log2 n, log2 k) in bits, eps = epsilon_0: for any local randomizer.
+    """Return an upper bound in bits on alpha*, the most information that a report can reveal about its sender.
 
-    An upper bound on alpha*; it is loose, since it uses only epsilon_0 (compare `rr_alpha` and `alpha`).
+    It is min(eps log2 e, eps**2 log2 e, log2 n, log2 k) for n people, k values and local epsilon eps, for any local
+    randomizer. It is loose, since it uses only eps (compare `rr_alpha` and `alpha`).
 
     Source: Murakami, Takahashi 2021, Proposition 4.1; Cuff, Yu 2016.
 
@@ -48,10 +49,10 @@ def ldp_alpha(protocol: Protocol) -> Bound:
 
 
 def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
-    """Return t theta log2 min(n, k) in bits, theta = mu - nu: an upper bound for randomized response.
+    """Return an upper bound in bits on what t = `reports` reports of randomized response reveal about their sender.
 
-    It bounds alpha* for t = `reports` = 1, and otherwise the joint information of t independently randomized reports of
-    one person.
+    It is t (mu - nu) log2 min(n, k) for n people and k values: a report is the true value with probability mu, and each
+    other value with probability nu. For t > 1 the reports of the person are randomized independently.
 
     Raises:
         InvalidInputError: reports < 1.
@@ -70,10 +71,10 @@ def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
 
 def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
-    """Return an upper bound, in bits, on the information in t = `reports` reports of a person by local hashing.
+    """Return an upper bound in bits on what t = `reports` reports of local hashing reveal about their sender.
 
-    It is t * theta_GLH * log2(min(n, k)), with theta_GLH = mu - nu of the bucket. For t = 1 it bounds alpha*, for t > 1
-    the joint information of t reports, each with its own hash.
+    It is t (mu - nu) log2 min(n, k) for n people and k values: a report shows the true bucket with probability mu, and
+    each other bucket with probability nu. For t > 1 every report of the person has its own hash.
 
     Raises:
         InvalidInputError: reports < 1.
@@ -96,7 +97,7 @@ def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
 
 def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
-    """Return the smallest published bound on alpha that applies to this randomizer and to `reports` per person.
+    """Return the smallest published upper bound in bits on what `reports` reports of a person reveal about the person.
 
     Raises:
         InvalidInputError: reports < 1.
@@ -135,10 +136,11 @@ def people_who_differ(protocol: Protocol) -> int:
 
 
 def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None) -> Bound:
-    """Return 1 - (alpha + 1)/log2(1/max p_U), or 0 if negative: a lower bound on the identification error.
+    """Return Fano's lower bound on the probability that an adversary names the wrong sender of a report.
 
-    `alpha_bits` bounds I(U;Y) in bits. max p_U is `largest_prior`, or 1/n by default (uniform prior). Equation (11) of
-    Murakami, Takahashi 2021 has log2(max p_U) in the denominator: the wrong sign.
+    It is 1 - (`alpha_bits` + 1)/log2(1/p), or 0 if negative. `alpha_bits` is an upper bound in bits on what the report
+    reveals about its sender, one of n people. p is `largest_prior`, by default 1/n (uniform prior). Equation (11) of
+    Murakami, Takahashi 2021 has log2(p) in the denominator: the wrong sign.
 
     Raises:
         InvalidInputError: alpha_bits not finite and >= 0, n < 1, or largest_prior outside [1/n, 1].
@@ -161,8 +163,8 @@ def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None)
 def alpha_for_error(bayes_error: float, n: int, *, largest_prior: float | None = None) -> float:
     """Return the largest alpha in bits for which `fano_error` is at least `bayes_error`, rounded down.
 
-    The result is (1 - bayes_error) log2(1/max p_U) - 1, with max p_U as in `fano_error`. The example after Corollary
-    3.9 of Murakami, Takahashi 2021 prints these limits in nats (2.07 and 6.21) although alpha is in bits.
+    The result is (1 - bayes_error) log2(1/p) - 1, with p the `largest_prior` of a person, by default 1/n. The example
+    after Corollary 3.9 of Murakami, Takahashi 2021 prints these limits in nats (2.07 and 6.21); its alpha is in bits.
 
     Raises:
         InvalidInputError: an argument out of range, or an error that this bound does not reach at any alpha.
@@ -180,7 +182,7 @@ def alpha_for_error(bayes_error: float, n: int, *, largest_prior: float | None =
     if bits < 0:
         hint = "Uniform reports (alpha = 0) have this bound. The function `epsilon_for_error` is exact."
         limit = max(0.0, 1 - 1 / float(secret)) if secret else 0.0
-        _checks.reject("bayes_error", f"at most 1 - 1/log2(1/max p_U) = {limit:.6g}", wanted, hint)
+        _checks.reject("bayes_error", f"at most 1 - 1/log2(1/largest prior) = {limit:.6g}", wanted, hint)
     return down(bits)
 
 

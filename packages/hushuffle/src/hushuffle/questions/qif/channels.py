@@ -26,7 +26,7 @@ Dataset = tuple[int, ...]
 
 
 def datasets(n: int, k: int) -> tuple[Dataset, ...]:
-    """Return all k**n datasets, in lexicographic order.
+    """Return all k**n datasets of n people with k values, in lexicographic order.
 
     Raises:
         InvalidInputError: n < 1, k < 2, or more than `DATASETS_LIMIT` datasets.
@@ -57,9 +57,9 @@ def histograms(n: int, k: int) -> tuple[Dataset, ...]:
 
 
 def noise(n: int, k: int, truth: Fraction) -> Channel:
-    """Return the noise channel N from datasets to datasets: randomized response on each entry.
+    """Return the noise channel N from datasets of n people to datasets: randomized response on each entry.
 
-    `truth` is the probability mu of reporting the true value, 1/k <= mu <= 1, a rational.
+    `truth` is the probability of reporting the true one of k values: a `Fraction` from 1/k to 1.
 
     Source: Jurado et al. 2023, Definition 10 and Table I(a).
 
@@ -76,7 +76,7 @@ def noise(n: int, k: int, truth: Fraction) -> Channel:
 
 
 def shuffle(n: int, k: int) -> Channel:
-    """Return the shuffle channel S from datasets to datasets: a uniformly random permutation of the entries.
+    """Return the shuffle channel S from datasets to datasets: a uniform permutation of n people's values (k possible).
 
     Source: Jurado et al. 2023, Definition 7 and Table I(b).
 
@@ -91,7 +91,7 @@ def shuffle(n: int, k: int) -> Channel:
 
 
 def reduced_shuffle(n: int, k: int) -> Channel:
-    """Return the reduced shuffle S^r, a deterministic channel from a dataset to its histogram.
+    """Return the reduced shuffle S^r, a deterministic channel from a dataset of n people to its histogram of k values.
 
     Source: Jurado et al. 2023, Definition 8 and Table I(c).
 
@@ -105,7 +105,10 @@ def reduced_shuffle(n: int, k: int) -> Channel:
 
 
 def reduced_noise(n: int, k: int, truth: Fraction) -> Channel:
-    """Return the reduced noise N^r from histograms to histograms; all datasets of a histogram are equally likely.
+    """Return the reduced noise N^r, the channel from the histogram of n true values to the histogram of n reports.
+
+    All datasets with the given histogram are equally likely. A report is the true one of k values with probability
+    `truth`, a `Fraction`.
 
     Source: Jurado et al. 2023, Definition 23 and Table IV.
 
@@ -120,7 +123,9 @@ def reduced_noise(n: int, k: int, truth: Fraction) -> Channel:
 
 
 def noise_then_shuffle(n: int, k: int, truth: Fraction) -> Channel:
-    """Return NS, the cascade of `noise` and `shuffle`; it equals `shuffle_then_noise`.
+    """Return NS, the cascade of `noise`, then `shuffle`; it equals `shuffle_then_noise`.
+
+    n people report the true one of k values with probability `truth`, a `Fraction`.
 
     Source: Jurado et al. 2023, Proposition 11 and Table II.
 
@@ -136,7 +141,9 @@ def noise_then_shuffle(n: int, k: int, truth: Fraction) -> Channel:
 
 
 def shuffle_then_noise(n: int, k: int, truth: Fraction) -> Channel:
-    """Return SN, the cascade of `shuffle` and `noise`.
+    """Return SN, the cascade of `shuffle`, then `noise`; it equals `noise_then_shuffle`.
+
+    The values of n people are permuted; then each report is the true one of k values with probability `truth`.
 
     Source: Jurado et al. 2023, Proposition 11.
 
@@ -152,7 +159,9 @@ def shuffle_then_noise(n: int, k: int, truth: Fraction) -> Channel:
 
 
 def noise_then_reduced_shuffle(n: int, k: int, truth: Fraction) -> Channel:
-    """Return NS^r, the cascade of `noise` and `reduced_shuffle`; equal to `reduced_shuffle`, then `reduced_noise`.
+    """Return NS^r, the cascade of `noise`, then `reduced_shuffle`; it equals `reduced_shuffle`, then `reduced_noise`.
+
+    n people report the true one of k values with probability `truth`, a `Fraction`; the output is their histogram.
 
     Source: Jurado et al. 2023, Propositions 12 and 26, Tables III and V.
 

@@ -39,17 +39,19 @@ _ROUNDING: Final = 2.0**-50
 
 
 def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bound:
-    """Return the probability that `adversary` (default: `Uninformed()`) guesses the target's value.
+    """Return the probability V that `adversary` (default: `Uninformed()`) guesses the target's value.
 
-    For randomized response, the result V is exact (relative error below 1e-12) without a shuffler and for the
-    uninformed adversary. It is exact for two values, except in the worst case over more than 100,000 known people if
-    their number or that of unknown reports is odd. For more values it is exact if few people are known or all known
-    people have one value. Otherwise it is a certified bracket. In all tested cases the bounds on V - 1/k differed by
-    less than 25 % for `Strong()` and 51 % for `Informed(m=...)` with k = 3, by 12 % and 16 % with k = 5, by 2 % and 3 %
-    with k = 20, and by a factor 3.3 for large given histograms of several values. It takes a few seconds at most, up to
-    n = 10**9. Dummies are uniform reports; if their number is random, V is the mean over it. For other mechanisms V is
-    exact without a shuffler, and for the uninformed adversary if there are few histograms of reports. Otherwise it is a
-    certified bracket if the mechanism has a matrix or its reports are sets (`SubsetSelection`), else an upper bound.
+    For randomized response, V is exact (relative error below 1e-12) without a shuffler and for the uninformed
+    adversary. For two values V is exact, with one exception: the worst case over more than 100,000 known people, if the
+    number of known people or the number of unknown reports is odd. For more values V is exact if few people are known
+    or all known people have one value. Otherwise V is a certified bracket. In all tested cases the bounds on V - 1/k,
+    for k values, differed by less than 25 % (k = 3), 12 % (k = 5) and 2 % (k = 20) for `Strong()`; by less than 51 %,
+    16 % and 3 % for `Informed(m=...)`; and by a factor 3.3 for large given histograms of several values.
+
+    For other mechanisms, V is exact without a shuffler, and for the uninformed adversary if there are few histograms of
+    reports. Otherwise it is a certified bracket if the mechanism has a matrix or its reports are sets
+    (`SubsetSelection`), else an upper bound. Dummies are uniform reports; if their number is random, V is the mean over
+    this number. The computation takes a few seconds at most, up to n = 10**9.
 
     Args:
         protocol: the collection.
@@ -57,14 +59,11 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
             known people the result is the worst case over their values, given as the witness. If the protocol has
             `honest` people, the known people are among these, and all others collude with the adversary.
 
-    Returns:
-        A `Bound` in probability.
-
     Raises:
         InvalidInputError: the adversary's histogram does not fit the protocol.
         UnsupportedProtocolError: randomized response with a shuffler that reveals a noisy order; or a
             mechanism whose matrix is too large.
-        NumericalError: n is too large for `expected_max_load`.
+        NumericalError: n is too large for `max_load`.
 
     Source: Jurado et al. 2023, Theorems 17 and 19, Propositions 15, 20, 21, section V; docs/theory/guessing.md,
     Theorems 4 to 7.
@@ -179,8 +178,9 @@ def guarantee_vulnerability(k: int, *, epsilon: float, delta: float) -> Bound:
 def asymptotic_vulnerability(protocol: Protocol) -> float:
     """Return an approximation of `vulnerability` for the uninformed adversary after a shuffle. It is not a bound.
 
-    It is nu + theta (1/k + sqrt(2 ln k/(N k))), nu and theta as in `RandomizedResponse`, for N reports, N >> k ln k.
-    For few people it may exceed 1. It can be too low or too high: its error is 14 % at N = k = 1000 without noise.
+    For N reports of k values, N >> k ln k, it is nu + theta (1/k + sqrt(2 ln k/(N k))): a report is the true value with
+    probability nu + theta, each other value with probability nu. For few people it may exceed 1. It can be too low or
+    too high: its error is 14 % at N = k = 1000 without noise.
 
     Raises:
         UnsupportedProtocolError: no symmetric randomizer, or no uniform shuffle.

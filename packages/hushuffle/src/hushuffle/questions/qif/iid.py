@@ -69,12 +69,13 @@ def iid_vulnerability(
 ) -> Bound:
     """Return the probability that an adversary with an i.i.d. prior guesses the target's value after the release.
 
-    The result V is exact (relative error below 1e-12) for two values, for equal frequencies, without a shuffler, and if
-    its table has at most `ENTRIES_LIMIT` entries (n up to about 20,000 for k = 3, 200 for k = 4, 70 for k = 5, 13 for k
-    = 10). Otherwise it is a certified bracket: tight if one value is clearly the most frequent, else up to 60 % of V -
-    1/k wide. With `samples` it is an estimate from this number of simulated releases, with the interval of Maurer and
-    Pontil cut to the bracket. It takes milliseconds, or seconds at 1,000 values. For other mechanisms than randomized
-    response, and for unequal frequencies of more than two values with dummies, it is as in `gain_vulnerability`.
+    For randomized response, the result V is exact (relative error below 1e-12) for two values, for equal frequencies,
+    without a shuffler, and if all histograms of n reports of k values together have `ENTRIES_LIMIT` counts or fewer (n
+    up to about 20,000 for k = 3, 200 for k = 4, 70 for k = 5, 13 for k = 10). Otherwise V is a certified bracket: tight
+    if one value is clearly the most frequent, else up to 60 % of V - 1/k wide. With `samples`, V is estimated from this
+    number of simulated releases: the interval of Maurer and Pontil, cut to the bracket. The computation takes
+    milliseconds, or seconds at 1,000 values. For other mechanisms, and for unequal frequencies of more than two values
+    with dummies, the result is that of `gain_vulnerability`.
 
     Args:
         protocol: the collection; dummies are uniform reports.

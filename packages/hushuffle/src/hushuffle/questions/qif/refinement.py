@@ -50,8 +50,9 @@ TOLERANCE: Final = 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Separation:
-    """A prior and a gain function for which `second` has a larger posterior vulnerability than `first`, by `gap` > 0.
+    """Proof that `second` does not refine `first` (the channels of `refines`): a prior and a gain function.
 
+    For them, the posterior vulnerability of `second` is larger than that of `first`, by `gap` > 0.
     `prior` is uniform, shape (inputs,); `gain` has values in [0, 1] and one guess for each output of `second`.
     """
 
@@ -62,14 +63,14 @@ class Separation:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refinement:
-    """The answer whether `second` refines `first`, with a proof.
+    """The answer of `refines`, whether channel `second` refines channel `first`, with a proof.
 
-    `deficiency` is the minimum over all channels R of the total variation between rows of `second` and of the cascade
-    first R, averaged over the inputs. It equals the largest difference of posterior vulnerability between `second` and
-    `first` under the uniform prior, over all gains in [0, 1]. If `holds`, `post_processing` is an R that attains the
-    upper bound of `deficiency`; if not, `separation` proves its lower bound. `exact`: first R = second was checked
-    entry by entry in rationals, or the separation was computed in rationals for rational channels. Otherwise the
-    answer is within the tolerance.
+    For a channel R, take the total variation between each row of `second` and that row of `first.cascade(R)`, averaged
+    over the rows. `deficiency` is its minimum over all R. It equals the largest difference of posterior vulnerability
+    between `second` and `first` under the uniform prior, over all gains in [0, 1]. If `holds`, `post_processing` is an
+    R that attains the upper bound of `deficiency`; if not, `separation` proves its lower bound. `exact`: the proof was
+    computed in rationals (`first.cascade(R)` equals `second` in every entry, or the separation, for rational channels).
+    Otherwise the answer is within the tolerance.
     """
 
     holds: bool
@@ -83,7 +84,7 @@ class Refinement:
 
 
 def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) -> Refinement:
-    """Return whether `second` is `first` followed by some post-processing R: first.cascade(R) = second.
+    """Return whether `second` is `first` followed by some post-processing R: `first.cascade(R)` equals `second`.
 
     This holds if and only if `second` leaks at most as much as `first` for every prior and gain (Jurado et al. 2023,
     Theorem 4). For rational channels the answer is usually exact (`exact` of the result).
@@ -91,7 +92,7 @@ def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) ->
     Args:
         first: the channel that is to be post-processed.
         second: the channel that should result.
-        tolerance: deficiency up to which float channels count as refined (it is a mean total variation).
+        tolerance: `Refinement.deficiency` up to which `second` counts as refining `first` (for float channels).
 
     Raises:
         InvalidInputError: different numbers of inputs (such channels are not comparable), more than

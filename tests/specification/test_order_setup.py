@@ -140,7 +140,7 @@ def test_groups_that_do_not_fit(folder: Path, groups: str, said: str) -> None:
 
 
 def test_columns_that_are_no_numbers(folder: Path) -> None:
-    with pytest.raises(DataError, match=r"public column 'town' of people\.csv: 40 of 40 records are missing or no"):
+    with pytest.raises(DataError, match=r"public column 'town' of people\.csv: 40 of 40 records lack a finite"):
         made(folder, '{ columns = ["town"], radius = 1 }')
     with pytest.raises(DataError, match=r"people\.csv has no column 'towns' \(number of columns: 5\)"):
         made(folder, '{ column = "towns" }')

@@ -134,8 +134,8 @@ def test_every_problem_at_once() -> None:
         "query.columns.w: must have low < high, got 2 and 1.",
         "query.grouping_sets[0]: must be one or more different columns, got age, age.",
         "query.grouping_sets[1]: must be one or more different columns, got none.",
-        "query.grouping_sets[2]: must name grouping columns, got zip. "
-        "Define in [query.columns] how its values are assigned to groups.",
+        'query.grouping_sets[2]: must name columns of query.columns, got "zip". '
+        "Define in [query.columns] how the values of each grouping column are assigned to groups.",
         "query.grouping_sets[3]: must be one or more different columns, got age, age.",
         "query.grouping_sets[3]: must not be repeated, got age, age.",
         "query.values: must be a list of columns for median, avg, got nothing.",
@@ -303,8 +303,8 @@ def test_the_network_example_loads() -> None:
     ("old", "new", "problem"),
     [
         ("partitions = 20", "partitions = 20\nvalues = 10", "query.values: must be a list"),
-        ('[["age"], ["bmi"]]', '[[["age"]]]', "query.grouping_sets[0]: must name grouping columns, got ['age']"),
-        ('[["age"], ["bmi"]]', "[[{ age = 1 }]]", "query.grouping_sets[0]: must name grouping columns"),
+        ('[["age"], ["bmi"]]', '[[["age"]]]', "query.grouping_sets[0]: must name columns of query.columns, got"),
+        ('[["age"], ["bmi"]]', "[[{ age = 1 }]]", "query.grouping_sets[0]: must name columns of query.columns"),
     ],
 )
 def test_lists_of_another_form_are_problems(old: str, new: str, problem: str) -> None:

@@ -15,9 +15,9 @@ from hushuffle_network.queries import parse_plan
 POPULATION = 'population = { data = "people.csv", column = "x", categories = ["no", "yes"] }\n'
 COUNTED = "population = { n = 100, k = 4 }\n"
 RANDOMIZER = 'randomizer = { kind = "randomized-response", epsilon = 2 }\n'
-POPULATIONS = (
-    "must be a table: of data, column and categories; of n and one of k and categories; "
-    "or, in a reach study, of publishers or audiences"
+POPULATIONS = "must be a table with data, n, publishers or audiences"
+POPULATION_KEYS = (
+    "Give data, column and categories; or n and either k or categories. In a reach study, give publishers or audiences."
 )
 _QUOTED = [f'"{kind}"' for kind in sorted(RANDOMIZERS)]
 KINDS = f"{', '.join(_QUOTED[:-1])} or {_QUOTED[-1]}"
@@ -132,7 +132,7 @@ def test_every_problem_at_once() -> None:
 
 def test_nothing_is_a_table() -> None:
     assert problems("population = 3\nrandomizer = 'x'\nshuffler = 3\nadversaries = 3\nrun = 3\n") == [
-        f"population: {POPULATIONS}, got 3.",
+        f"population: {POPULATIONS}, got 3. {POPULATION_KEYS}",
         'randomizer: must be a table, got "x".',
         "shuffler: must be a table, got 3.",
         "adversaries: must be a list, got 3.",
@@ -148,7 +148,7 @@ def test_nothing_is_there() -> None:
 
 def test_tables_that_are_empty() -> None:
     assert problems("population = {}\nrandomizer = {}\nshuffler = {}\nadversaries = [3, {}]\ntargets = {}\n") == [
-        f"population: {POPULATIONS}, got a table.",
+        f"population: {POPULATIONS}, got a table. {POPULATION_KEYS}",
         f"randomizer.kind: must be {KINDS}, got nothing.",
         'shuffler.kind: must be "augmented", "blanket-messages", "fakes-per-value", "mallows", "none", "scrambler", '
         '"secure-aggregation" or "uniform", got nothing.',

@@ -186,7 +186,7 @@ def test_rules_hold_for_specifications_made_in_python() -> None:
         ),
         (
             '"subset-selection", epsilon = 1e-20, w = 2',
-            "randomizer.epsilon: must be so large that a report uses the value with probability 2**-64 at k=4, w=2, "
+            "randomizer.epsilon: must be large enough that a report depends on the value at k=4, w=2, "
             "got 1e-20. "
             "With this epsilon, reports would not depend on the values at all.",
         ),

@@ -76,7 +76,7 @@ def test_a_column_of_codes(tmp_path: Path) -> None:
     assert read(opened(tmp_path, ["a.parquet"], 5, missing="drop")) == ([0, 2], [], 1)
     for wrong in (5, -1, 1.5):
         pl.DataFrame({"answer": [0.0, 1.0, wrong]}).write_parquet(tmp_path / "a.parquet")
-        with pytest.raises(DataError, match=r"match no category \(33.3 %; numbers 3, .*must be integers from 0 to 4"):
+        with pytest.raises(DataError, match=r"match no category \(33.3 %; record 3, .*must be integers from 0 to 4"):
             read(opened(tmp_path, ["a.parquet"], 5))
     with pytest.raises(InvalidInputError, match='`missing` must be "refuse" or "drop"'):
         opened(tmp_path, ["a.parquet"], 5, missing="silent")
@@ -87,7 +87,7 @@ def test_records_that_do_not_fit(folder: Path) -> None:
         read(opened(folder, ["in/a.csv"]))
     with pytest.raises(
         DataError,
-        match=r"(?s)3 of 7 .*match no category \(42.9 %; numbers 1, 4, 7, .*as text.*\n  1 of 7 records are missing",
+        match=r"(?s)3 of 7 .*match no category \(42.9 %; records 1, 4, 7, .*as text.*\n  1 of 7 records are missing",
     ) as caught:
         read(opened(folder, ["in/b.parquet"], ("no", "perhaps")))
     assert "yes" not in str(caught.value)

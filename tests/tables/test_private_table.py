@@ -27,7 +27,7 @@ def test_records_that_lack_a_column_are_dropped_together(folder: Path) -> None:
 
 
 def test_missing_is_refused_unless_asked_for(folder: Path) -> None:
-    with pytest.raises(DataError, match=r"column 'x' of a.csv: 1 of 4 records \(numbers 2, counted from 1\) are miss"):
+    with pytest.raises(DataError, match=r"column 'x' of a.csv: 1 of 4 records \(record 2, counted from 1\) are miss"):
         load_table("a.csv", categories={}, numbers=["x"], base_folder=folder)
     with pytest.raises(DataError, match="1 of 4 records are missing"):
         load_table("a.csv", categories={"group": ["a", "b"]}, base_folder=folder)
@@ -41,14 +41,14 @@ def test_numbers_only_and_parquet(folder: Path) -> None:
     assert table.numbers["flag"].tolist() == [1.0, 0.0, 1.0]
     with pytest.raises(DataError, match="It must hold numbers"):
         load_table("a.parquet", categories={}, numbers=["date"], base_folder=folder)
-    with pytest.raises(DataError, match=r"3 of 3 records \(numbers 1, 2, 3, counted from 1\) hold no finite number"):
+    with pytest.raises(DataError, match=r"3 of 3 records \(records 1, 2, 3, counted from 1\) hold no finite number"):
         load_table("a.parquet", categories={}, numbers=["day"], base_folder=folder)
 
 
 def test_values_are_not_in_messages(folder: Path) -> None:
     rows = "\n".join(["x", *["secret"] * 7]) + "\n"
     (folder / "b.csv").write_text(rows, encoding="utf-8")
-    with pytest.raises(DataError, match=r"numbers 1, 2, 3, 4, 5, \.\.\., counted from 1") as caught:
+    with pytest.raises(DataError, match=r"records 1, 2, 3, 4, 5, \.\.\., counted from 1") as caught:
         load_table("b.csv", categories={}, numbers=["x"], missing="drop", base_folder=folder)
     assert "secret" not in str(caught.value)
 

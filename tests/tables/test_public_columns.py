@@ -57,8 +57,8 @@ def test_labels_and_attributes(people: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        ("town", "public column 'town' of .*: 4 of 4 records are missing or no finite numbers .numbers 1, 2, 3, 4, "),
-        ("answer", "4 of 4 records are missing or no finite"),
+        ("town", "public column 'town' of .*: 4 of 4 records lack a finite number .records 1, 2, 3, 4, "),
+        ("answer", "4 of 4 records lack a finite"),
         ("z", "has no column 'z'"),
     ],
 )
@@ -69,14 +69,14 @@ def test_what_is_no_number_is_refused(people: Path, column: str, said: str) -> N
 
 
 def test_missing_labels_are_counted_in_the_file(people: Path) -> None:
-    with pytest.raises(DataError, match=r"'answer' of .*: 1 of 2 records are missing \(numbers 2, counted from 1\)"):
+    with pytest.raises(DataError, match=r"'answer' of .*: 1 of 2 records are missing \(record 2, counted from 1\)"):
         load_labels(str(people), "answer", n=2, kept=np.array([False, True, True, False]))
 
 
 def test_many_wrong_ones_are_not_all_listed(tmp_path: Path) -> None:
     path = tmp_path / "many.parquet"
     pl.DataFrame({"x": ["a"] * 9, "day": [None] * 9, "when": pl.Series([1] * 9).cast(pl.Date)}).write_parquet(path)
-    with pytest.raises(DataError, match=r"numbers 1, 2, 3, 4, 5, \.\.\., counted"):
+    with pytest.raises(DataError, match=r"records 1, 2, 3, 4, 5, \.\.\., counted"):
         load_numbers(str(path), ["x", "day"], n=9)
     with pytest.raises(DataError, match="column 'when' is of type Date"):
         load_numbers(str(path), ["when"], n=9)
@@ -109,7 +109,9 @@ def test_edges_that_join_nobody(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("from,to\n0,1\n1,4\n", encoding="utf-8")
     (tmp_path / "one.csv").write_text("from\n0\n", encoding="utf-8")
     (tmp_path / "gap.csv").write_text("from,to\n0,\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"edges that are not in the data: 1\. Records are counted from 0"):
+    with pytest.raises(
+        DataError, match=r"1 of 4 entries of the edges name no record of the data\. Records are counted from 0"
+    ):
         load_edges("edges.csv", n=3, base_folder=tmp_path)
     with pytest.raises(DataError, match="Names are compared as text"):
         load_edges("edges.csv", n=2, names=np.array(["a", "b"]), base_folder=tmp_path)

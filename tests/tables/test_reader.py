@@ -59,9 +59,9 @@ def test_the_first_faults_are_named_with_their_file(parts: tuple[Part, ...], row
     for _ in reader.blocks(rows=rows):
         pass
     sentence = ": {count} are missing ({numbers}), the first is {first}"
-    with pytest.raises(DataError, match=r"^here: 4 are missing \(numbers 5, 6, \.\.\. of 2\.parquet, "):
+    with pytest.raises(DataError, match=r"^here: 4 are missing \(records 5, 6, \.\.\. of 2\.parquet, "):
         reader.faults["code"].refuse(MISSING, "here", sentence, name_file=True)
-    with pytest.raises(DataError, match=r"\(numbers 4, 6, \.\.\., counted from 1\), the first is 4$"):
+    with pytest.raises(DataError, match=r"\(records 4, 6, \.\.\., counted from 1\), the first is 4$"):
         reader.faults["number"].refuse(UNSEEN, "here", sentence)
     reader.faults["id"].refuse(MISSING, "here", sentence)
 

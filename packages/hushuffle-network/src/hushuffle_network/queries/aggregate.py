@@ -326,10 +326,10 @@ def _grouping_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
     sets = [list(one) for one in given if isinstance(one, list | tuple)] if isinstance(given, list | tuple) else []
     for place, names in enumerate(sets):
         here = f"query.grouping_sets[{place}]"
-        unknown = [str(name) for name in names if not (isinstance(name, str) and name in columns)]
+        unknown = [f'"{name}"' for name in names if not (isinstance(name, str) and name in columns)]
         if unknown and "columns" in query:
-            hint = "Define in [query.columns] how its values are assigned to groups."
-            yield Problem(key=here, rule="must name grouping columns", value=", ".join(unknown), hint=hint)
+            hint = "Define in [query.columns] how the values of each grouping column are assigned to groups."
+            yield Problem(key=here, rule="must name columns of query.columns", value=", ".join(unknown), hint=hint)
         value = ", ".join(map(str, names))
         if not names or len(set(map(str, names))) < len(names):
             yield Problem(key=here, rule="must be one or more different columns", value=value or "none")

@@ -139,7 +139,7 @@ def estimate_sum(messages: npt.ArrayLike, *, protocol: SplitAndMix) -> SumEstima
         rule = f"an array of integers of shape ({protocol.coordinates}, messages)"
         _checks.reject("messages", rule, f"<shape {array.shape}, {array.dtype}>")
     if rows.size and (int(rows.min()) < 0 or int(rows.max()) >= protocol.modulus):
-        _checks.reject("messages", f"residues from 0 to {protocol.modulus - 1:,}", "<others>")
+        _checks.reject("messages", f"residues from 0 to {protocol.modulus - 1:,}", "<other numbers>")
     people, left = divmod(rows.shape[1], protocol.messages)
     if left:
         hint = "Some messages are missing or belong to another collection, so their sum is meaningless."

@@ -134,7 +134,7 @@ class Traces:
         lengths = self.lengths
         if wanted.size != self.n or bool(np.any((wanted < 0) | (wanted > lengths))):
             hint = "Exclude users with shorter traces: traces.select(traces.lengths >= m)."
-            _checks.reject("counts", f"one number, or {self.n}, from 0 to the user's events", "<others>", hint)
+            _checks.reject("counts", f"one number, or {self.n}, from 0 to the user's events", "<other numbers>", hint)
         position = np.arange(self.events.size) - np.repeat(self.offsets[:-1], lengths)
         early = position < np.repeat(wanted, lengths)
         return self._keep(early, wanted), self._keep(~early, lengths - wanted)

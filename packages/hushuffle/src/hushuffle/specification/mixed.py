@@ -141,10 +141,11 @@ def _groups(raw: Mapping[str, Any]) -> Iterator[Problem]:
             rule = "is not allowed together with data" if "data" in population else "must be given if there is no data"
             value = "nothing" if people is None else shown(people)
             yield Problem(key=f"{here}.people", rule=rule, value=value, hint=hint)
-        if _settings(group) != _settings(groups[0]):
+        first, own = _settings(groups[0]), _settings(group)
+        if differing := [key for key in {**first, **own} if first.get(key) != own.get(key)]:
             hint = "Otherwise a report would reveal the group, or mean different values in different groups."
             rule = "may differ from the randomizer of the first group only in `epsilon`"
-            yield Problem(key=f"{here}.randomizer", rule=rule, value=shown(group.get("randomizer")), hint=hint)
+            yield Problem(key=f"{here}.randomizer", rule=rule, value=f"another {' and '.join(differing)}", hint=hint)
     if "data" not in population and len(counts) == len(groups) > 0 and sum(counts) != population.get("n"):
         rule = "must be the sum of `people` of all groups"
         yield Problem(

@@ -183,7 +183,7 @@ def _groups(groups: Mapping[str, Any], population: Mapping[str, Any]) -> Iterato
 def _adversary(adversary: Mapping[str, Any], raw: Mapping[str, Any], here: str) -> Iterator[Problem]:
     shuffler, population = table_in(raw, "shuffler"), table_in(raw, "population")
     if shuffler.get("kind") != "mallows":
-        rule = 'must be another adversary, unless [shuffler] kind = "mallows"'
+        rule = 'is allowed only if [shuffler] kind = "mallows"'
         hint = "Other shufflers reveal nothing about the order, or reveal it completely."
         yield Problem(key=f"{here}.kind", rule=rule, value='"order"', hint=hint)
         return
@@ -208,7 +208,7 @@ def _map(raw: Mapping[str, Any]) -> Iterator[Problem]:
     shuffler = table_in(raw, "shuffler")
     drawn = len(_columns(table_in(shuffler, "groups"))) == 2
     if shuffler.get("kind") != "mallows" or not drawn or not _reports_values(raw):
-        rule = "must be false without randomized response and a Mallows shuffle with two columns"
+        rule = "is allowed only with randomized response and a Mallows shuffle whose groups come from two columns"
         yield Problem(key="run.show_people", rule=rule, value="true")
 
 

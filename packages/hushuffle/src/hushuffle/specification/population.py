@@ -369,9 +369,11 @@ AnyPopulation = Annotated[
     Discriminator(
         _kind,
         custom_error_type="rule",
-        custom_error_message=(
-            "must be a table: of data, column and categories; of n and one of k and categories; "
-            "or, in a reach study, of publishers or audiences"
-        ),
+        custom_error_message="must be a table",
+        custom_error_context={
+            "rule": "must be a table with data, n, publishers or audiences",
+            "hint": "Give data, column and categories; or n and either k or categories. In a reach study, give "
+            "publishers or audiences.",
+        },
     ),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -271,10 +270,11 @@ def with_dummies(shuffler: Mapping[str, Any]) -> bool:
 
 
 def _dummies(randomizer: Mapping[str, Any], shuffler: Mapping[str, Any]) -> Iterator[Problem]:
-    if randomizer.get("kind") != "randomized-response" or randomizer.get("epsilon") not in ("inf", math.inf):
-        rule = 'must be "randomized-response" with epsilon = "inf" here'
-        hint = "The shuffler gets the publishers' bits as they are; its dummies protect people."
-        yield Problem(key="randomizer.kind", rule=rule, value=f'"{randomizer.get("kind")}"', hint=hint)
+    for key, only in (("kind", "randomized-response"), ("epsilon", "inf")):
+        if (value := f"{randomizer.get(key, 'nothing')}") != only:
+            hint = "The shuffler gets the publishers' bits without noise; its dummies protect people."
+            rule = f'must be "{only}" with a shuffler of kind "augmented"'
+            yield Problem(key=f"randomizer.{key}", rule=rule, value=value, hint=hint)
     for key in ("pure_epsilon", "kept"):
         if key in shuffler:
             hint = "Give the distribution of the dummies of each bit pattern in `each`."

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, time
 from typing import Any, Final, get_args
 
 from hushuffle.errors import Problem
@@ -70,6 +71,7 @@ _RULES: Final = {
     "int_type": "must be an integer",
     "model_attributes_type": "must be a table",
     "model_type": "must be a table",
+    "string_too_short": "must not be empty",
     "string_type": "must be text",
     "tuple_type": "must be a list",
 }
@@ -95,9 +97,8 @@ def problem(error: Mapping[str, Any], raw: Mapping[str, Any], words: Vocabulary 
         case "missing":
             value = "nothing"
         case "too_short":
-            least = error["ctx"]["min_length"]
-            rule = "must be a list with a valid entry" if least == 1 else f"must be a list with {least} valid entries"
-
+            least, value = error["ctx"]["min_length"], f"{error['ctx']['actual_length']}"
+            rule = f"must have {least} or more valid entries"
         case "extra_forbidden":
             hint = _home_of(str(path[-1]), _section_of(path, words), words)
     return Problem(key=_key(path), rule=rule, value=value, hint=hint)
@@ -105,10 +106,12 @@ def problem(error: Mapping[str, Any], raw: Mapping[str, Any], words: Vocabulary 
 
 def shown(value: Any) -> str:
     """Return a (public) value of the specification as text, as in the file, shortened if it is long."""
-    if isinstance(value, dict):
-        return "a table"
+    if value is None or isinstance(value, dict):
+        return "nothing" if value is None else "a table"
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
+    if isinstance(value, date | time):
+        return f"{value} without quotes"
     text = json.dumps(value, default=str, ensure_ascii=False)
     text = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
@@ -117,7 +120,7 @@ def shown(value: Any) -> str:
 def _word_problem(error: Mapping[str, Any], path: Sequence[str | int]) -> Problem:
     near = difflib.get_close_matches(str(error["input"]), str(error["ctx"]["expected"]).split("'")[1::2], n=1)
     hint = f'Did you mean "{near[0]}"?' if near else ""
-    rule = f"must be {error['ctx']['expected']}".replace("'", '"')
+    rule = f"must be {error['ctx']['expected']}".replace("'", '"').replace("True", "true")
     return Problem(key=_key(path), rule=rule, value=shown(error["input"]), hint=hint)
 
 

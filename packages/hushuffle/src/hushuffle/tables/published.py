@@ -56,7 +56,7 @@ def complete(frame: pl.DataFrame, name: str, what: str) -> None:
     if not frame.height:
         fail(f"{name}: no records.")
     records = f"{{count}} of {frame.height:,} records"
-    sentence = f": {records} are missing or {what} (the first of these is record {{first}}, counted from 1)."
+    sentence = f": the field of {records} is missing or {what} (first of these: record {{first}}, counted from 1)."
     for column in frame.iter_columns():
         faults = Faults()
         faults.note(nulls(column))
@@ -271,7 +271,7 @@ def load_numbers(source: str, columns: Sequence[str], *, n: int, **where: Unpack
     >>> load_numbers("statsmodels:fair", ["age", "educ"], n=6366)[0].tolist()
     [32.0, 17.0]
     """
-    table = _read(source, columns, NUMBER, "are missing or no finite numbers", n=n, **where)
+    table = _read(source, columns, NUMBER, "lack a finite number", n=n, **where)
     return np.column_stack([column.to_numpy() for column in table.iter_columns()])
 
 
@@ -347,7 +347,7 @@ def load_edges(
     unknown = int(np.count_nonzero(ranked[places] != edges))
     if unknown:
         advice = "Records are counted from 0." if names is None else "Names are compared as text, exactly."
-        fail(f"{source}: entries of edges that are not in the data: {unknown:,}. {advice}")
+        fail(f"{source}: {unknown:,} of {edges.size:,} entries of the edges name no record of the data. {advice}")
     pairs = people[order[places]]
     return pairs[(pairs >= 0).all(axis=1)]
 

@@ -211,7 +211,7 @@ class Faults:
         shown = ", ".join(f"{row:,}" for row in lines or rows) + (", ..." if count > len(rows) else "")
         of = f" of {part.name}" if name_file and part is not None else ""
         if lines is None:
-            return f"numbers {shown}{of}, counted from 1"
+            return f"{'record' if count == 1 else 'records'} {shown}{of}, counted from 1"
         return f"{'line' if count == 1 else 'lines'} {shown}{of}"
 
 

@@ -222,9 +222,7 @@ def truth_threshold(k: int, epsilon: float, where: str = "", *, size: int = 1) -
     threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(k, epsilon, size=size)
     if threshold == 0:
         hint = "With this epsilon, reports would not depend on the values at all."
-        _checks.reject(
-            "epsilon", f"so large that a report uses the value with probability 2**-64{where}", epsilon, hint
-        )
+        _checks.reject("epsilon", f"large enough that a report depends on the value{where}", epsilon, hint)
     return threshold
 
 

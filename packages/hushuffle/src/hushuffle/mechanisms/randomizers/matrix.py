@@ -80,11 +80,12 @@ class MatrixRandomizer(Mechanism):
         if "matrix" not in settings:
             _checks.reject("file", "read first", "<a name>", "Read it with `hushuffle.specification.load`.")
         rows = settings["matrix"]
+        sizes = sorted({len(row) for row in rows})
         if len(rows) != k:
-            hint = "Rows are categories, columns are reports." if {len(row) for row in rows} == {k} else ""
+            hint = "Rows are categories, columns are reports." if sizes == [k] else ""
             _checks.reject("matrix", f"{k:,} rows, one for each category", len(rows), hint)
-        if len({len(row) for row in rows}) != 1:
-            _checks.reject("matrix", "rows of the same length", "<others>")
+        if len(sizes) != 1:
+            _checks.reject("matrix", "rows of the same length", f"rows of {sizes[0]} to {sizes[-1]} entries")
         if sum(map(len, rows)) > LARGEST_MATRIX:
             _checks.reject("matrix", f"at most {LARGEST_MATRIX:,} entries", sum(map(len, rows)))
         return cls(rows)

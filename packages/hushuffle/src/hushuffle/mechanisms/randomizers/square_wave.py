@@ -82,7 +82,7 @@ class SquareWave(Mechanism):
         if threshold == 0:
             _checks.reject(
                 "epsilon",
-                f"so large that a report uses the value with probability 2**-64 at bins={bins}",
+                f"large enough that a report depends on the value at bins={bins}",
                 epsilon,
                 SILENT,
             )

@@ -97,7 +97,7 @@ def evaluate_gauss_continued_fraction(
     first, second, third = (np.asarray(value, dtype=np.float64) for value in np.broadcast_arrays(a, b, c))
     whole = all(bool(np.all(value == np.floor(value))) for value in (first, second, third))
     if not (whole and bool(np.all((first < 0) & (second <= 0) & (third >= 1)))):
-        _checks.reject("a, b, c", "integers with a < 0, b <= 0 and c >= 1", "<others>")
+        _checks.reject("a, b, c", "integers with a < 0, b <= 0 and c >= 1", "<other numbers>")
     last = float(np.max(np.minimum(-2 * second, -2 * first - 1), initial=0.0))  # the first i at which all k_i are 0
     depth = _SHALLOW
     while depth < last:

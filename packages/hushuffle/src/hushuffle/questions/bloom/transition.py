@@ -288,7 +288,7 @@ class _System:
         if d.ndim != 1 or d.size < 2 or d.size & (d.size - 1) or d.size > 1 << WIDEST:
             _checks.reject("counts", f"2**k numbers, k from 1 to {WIDEST}", f"<shape {d.shape}>")
         if not np.all((d >= 0) & np.isfinite(d)) or not d.sum() > 0:
-            _checks.reject("counts", "finite, >= 0 and not all 0", "<others>")
+            _checks.reject("counts", "finite, >= 0 and not all 0", "<other numbers>")
         channel = transition_matrix(d.size.bit_length() - 1, p)
         released = channel @ d
         root = 1 / np.sqrt(released)

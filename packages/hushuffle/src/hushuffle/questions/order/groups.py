@@ -38,7 +38,7 @@ def on_sphere(coordinates: npt.ArrayLike) -> Floats:
         _checks.reject("coordinates", "latitude and longitude in degrees, shape (n, 2)", f"<shape {degrees.shape}>")
     if np.any(np.abs(degrees[:, 0]) > 90) or np.any((degrees[:, 1] < -180) | (degrees[:, 1] > 360)):
         hint = "The first column is the latitude."
-        _checks.reject("coordinates", "latitudes in [-90, 90] and longitudes in [-180, 360]", "<others>", hint)
+        _checks.reject("coordinates", "latitudes in [-90, 90] and longitudes in [-180, 360]", "<other numbers>", hint)
     latitude, longitude = np.radians(degrees).T
     flat = np.cos(latitude)
     return np.column_stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)])

@@ -236,9 +236,7 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None
         return math.inf
     low = farthest(lambda threshold: _law(values, threshold).capacity(j)[1] <= wanted, good=0, bad=SCALE)
     if low == 0:
-        _checks.reject(
-            "alpha_bits", f"so large that a report uses the value with probability 2**-64 at k={values}", alpha_bits
-        )
+        _checks.reject("alpha_bits", f"large enough that a report depends on the value at k={values}", alpha_bits)
     with localcontext(WIDE) as context:
         return down(context.ln(1 + to_decimal(Fraction(values * low, SCALE - low))))
 

@@ -111,7 +111,7 @@ def test_tables(planned_study: Report) -> None:
     assert [row[:2] for row in privacy.rows] == [
         ("one column of bits", 1),
         ("one person exchanged for another", 2),
-        ("the published pair of datasets: no guarantee", 1),
+        ("one column full, or all empty: only these two datasets", 1),
     ]
 
 
@@ -402,7 +402,7 @@ def test_the_example_with_dummies_meets_its_targets() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('epsilon = "inf"', "epsilon = 1.0", "randomizer.kind"),
+        ('epsilon = "inf"', "epsilon = 1.0", "randomizer.epsilon"),
         ("delta = 1e-5", 'delta = 1e-5\n[[adversaries]]\nkind = "linker"', "strong"),
         ('each = { kind = "discrete-gaussian", center = 60, sigma = 6.0 }', "pure_epsilon = 1.0", "pure_epsilon"),
     ],

@@ -43,10 +43,10 @@ def test_the_shuffle_lies_between_none_and_a_uniform_one() -> None:
     (table,), (finding,) = found.tables, found.findings
     assert table.columns == (
         "release",
-        "vulnerable",
-        "error of what is learned",
-        "vulnerable with left",
-        "vulnerable with right",
+        "attack succeeds, share of people",
+        "error of shares learned for places",
+        'attack succeeds, share of people with "left"',
+        'attack succeeds, share of people with "right"',
     )
     assert [row[0] for row in table.rows] == ["no shuffle", "this shuffle", "uniform shuffle"]
     figures = [[cell for cell in row if isinstance(cell, Bound)] for row in table.rows]
@@ -64,7 +64,12 @@ def test_the_shuffle_lies_between_none_and_a_uniform_one() -> None:
 
 def test_without_places_nothing_is_learned() -> None:
     found = run(scene(places=None, known=None))
-    assert found.tables[0].columns == ("release", "vulnerable", "vulnerable with left", "vulnerable with right")
+    assert found.tables[0].columns == (
+        "release",
+        "attack succeeds, share of people",
+        'attack succeeds, share of people with "left"',
+        'attack succeeds, share of people with "right"',
+    )
     assert "perfect" not in found.tables[0].caption
     assert found.warnings == ()
 
@@ -72,9 +77,11 @@ def test_without_places_nothing_is_learned() -> None:
 def test_values_that_nobody_holds_and_many_of_them() -> None:
     labels = tuple(f"value {code}" for code in range(6))
     found = run(scene(labels=labels, places=None), k=6)
-    assert found.tables[0].columns == ("release", "vulnerable")
+    assert found.tables[0].columns == ("release", "attack succeeds, share of people")
     four = run(scene(labels=labels[:4], places=None), k=4)
-    assert four.tables[0].columns[2:] == tuple(f"vulnerable with value {code}" for code in (2, 3, 0, 1))
+    assert four.tables[0].columns[2:] == tuple(
+        f'attack succeeds, share of people with "value {code}"' for code in (2, 3, 0, 1)
+    )
     for row in four.tables[0].rows:
         assert all(isinstance(cell, Bound) and cell.upper == 0 for cell in row[2:4])
 
@@ -83,7 +90,7 @@ def test_a_learner_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("sklearn.calibration", "sklearn.ensemble", "sklearn.model_selection"):
         monkeypatch.setitem(sys.modules, module, None)
     found = run(scene())
-    assert "error of what is learned" not in found.tables[0].columns
+    assert "error of shares learned for places" not in found.tables[0].columns
     (warning,) = found.warnings
     assert warning.key == "learnability-not-measured"
     assert "hushuffle[attacks]" in warning.advice

@@ -29,7 +29,7 @@ def test_the_example_says_who_learns_what_and_what_it_costs() -> None:
     tables = {table.key: table.rows for table in report.tables}
     assert tables["costs"][2][1] == protocol.bits_per_person / 8
     assert tables["accuracy"][0][1:3] == (protocol.standard_error(), protocol.standard_error() / 20_000)
-    assert tables["accuracy"][-1][0] == "16,000 people answer"
+    assert tables["accuracy"][-1][0] == "16,000 people"
     assert tables["rounds"][0][2] == hs.dp.compose([(protocol, 4)], delta=4e-9)
     assert {row.question for row in report.unanswered} == {"vulnerability", "re-identification"}
     assert [warned.key for warned in report.warnings] == ["one-fake-person", "no-local-privacy", "too-few-people"]
@@ -60,7 +60,10 @@ def test_the_first_page_says_what_the_claim_rests_on_and_what_happens_otherwise(
         protocol.standard_error() / 20_000,
         protocol.standard_error(16_000) / 16_000,
     ]
-    assert rows[3][0] == "4,001 people do not answer, or collude with the analyst"
+    assert [row[0] for row in rows[3:5]] == [
+        "4,001 people do not answer",
+        "4,001 people who answer collude with the analyst",
+    ]
     assert rows[-1][1] == hs.dp.local_epsilon(protocol)
     with pytest.raises(InvalidInputError, match="too small"):
         protocol.standard_error(20_000 - 4_001)

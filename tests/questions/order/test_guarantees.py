@@ -141,12 +141,15 @@ def test_no_noise_or_a_large_alpha_promises_nothing() -> None:
 
 def test_findings_in_words() -> None:
     belief, chance = order.findings(0.5, epsilon=0.2, group=60, wanted=4)
-    assert belief.sentence.endswith("the order moves a belief of 50 % to at most 62.3 %.")
+    assert belief.sentence.endswith("a belief of 50 % lies between 37.7 % and 62.3 %.")
     assert chance.sentence == (
-        "An adversary who knows all values finds most of the reports of 4 people in a group of 60 "
-        "with probability at most 36.9 %."
+        "An adversary who knows all values finds more than half of the reports of 4 people, among the 60 reports of a "
+        "group, with probability at most 36.9 %."
     )
-    assert "1 person in a group of 3" in order.findings(0.5, epsilon=0.2, group=3, wanted=1)[1].sentence
+    assert (
+        "the report of one person, among the 3 reports of a group"
+        in order.findings(0.5, epsilon=0.2, group=3, wanted=1)[1].sentence
+    )
     assert len(order.findings(0.5, epsilon=0.2, group=8, wanted=4)) == 1
     assert belief.bound.kind == "bracket"
     assert chance.bound.sources[0].key == "meehan2022"

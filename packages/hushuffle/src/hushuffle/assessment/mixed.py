@@ -117,11 +117,11 @@ class MixedGroups(Collected):
                 key="groups",
                 title="Groups",
                 caption=(
-                    f"Epsilons in nats, for the people of the group; central epsilon at delta = {delta:g}. Weight: the "
-                    "factor of the group's shares in the estimate. If answers differ between groups, the estimate "
-                    f"differs from the share of all people by up to {number(read.bias, up=True)} on average."
+                    f"Epsilons in nats, for the people of the group; central epsilon at delta = {delta:g}. An estimate "
+                    "is a weighted mean of the groups' shares. If answers differ between groups, its expectation "
+                    f"differs from the share among all people by up to {number(read.bias, up=True)}."
                 ),
-                columns=("group", "people", "local epsilon", "central epsilon", "weight"),
+                columns=("group", "people", "local epsilon", "central epsilon", "weight in the estimate"),
                 rows=tuple(rows),
             )
         )

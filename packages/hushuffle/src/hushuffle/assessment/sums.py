@@ -41,10 +41,10 @@ def accuracy(protocol: SplitAndMix) -> Table:
     rows = []
     for people in sorted({protocol.n, (protocol.n + protocol.needed) // 2, protocol.needed}, reverse=True):
         error = protocol.standard_error(people)
-        rows.append((f"{people:,} people answer", error, error / people, error / central))
+        rows.append((f"{people:,} people", error, error / people, error / central))
     return Table(
         key="accuracy",
-        title="How accurate the sum is",
+        title="How accurate the sum is: standard errors",
         caption=(
             f"{of_each}"
             "Standard errors over all randomness, for the worst numbers, which lie half way between levels. If all "
@@ -52,7 +52,7 @@ def accuracy(protocol: SplitAndMix) -> Table:
             "column: the error divided by the error of a trusted party that adds discrete Laplace noise to the sum. If "
             f"fewer than {protocol.needed:,} people answer, the shuffler must release nothing."
         ),
-        columns=("who answers", "of the sum", "of the mean", "times one trusted party's"),
+        columns=("who answers", "error of the sum", "error of the mean", "ratio to a trusted party's error"),
         rows=tuple(rows),
     )
 

@@ -321,8 +321,8 @@ class SumPage(ClaimPage):
             least = protocol.standard_error(protocol.needed) / protocol.needed
             rows.append((f"{spare:,} people do not answer, all others are honest", central, least))
             rows.append((f"{spare:,} people who answer collude with the analyst", central, planned))
-        fewer = f"{spare + 1:,} people do not answer, or collude with the analyst"
-        rows += [(fewer, "no guarantee", "none: withheld")]
+        rows += [(f"{spare + 1:,} people do not answer", "no guarantee", "none: no release")]
+        rows += [(f"{spare + 1:,} people who answer collude with the analyst", "no guarantee", planned)]
         rows += [("The shuffler is compromised", dp.local_epsilon(protocol), planned)]
         return Table(
             key="cases",

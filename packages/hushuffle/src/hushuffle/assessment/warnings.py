@@ -159,7 +159,7 @@ def _about_the_run(people: People, specification: Specification) -> Iterator[War
         yield Warned(
             key="true-values-shown",
             sentence="This report uses the true answers and shows their true shares.",
-            advice="Internal use only. For a report to publish, replace data by n and categories.",
+            advice="Internal use only. For a report to publish, give n and categories in [population] instead of data.",
         )
 
 

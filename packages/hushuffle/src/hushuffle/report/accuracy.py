@@ -86,22 +86,24 @@ def _columns(population: Population, utility: Utility, rows: list[int]) -> tuple
         return [Column(heading=heading, short=short, cells=tuple(fixed(float(values[row]), places) for row in rows))]
 
     columns = [Column(heading="Value", short="Value", cells=tuple(plain(population.labels[row]) for row in rows))]
-    columns += numbers("True share", "True", shares)
+    columns += numbers("True share", "True\nshare", shares)
     if estimate is not None:
         ends = estimate.interval(utility.confidence)
         cells = tuple(f"{fixed(ends[row, 0], places)} to {fixed(ends[row, 1], places)}" for row in rows)
         columns += numbers("Estimate", "Estimate", estimate.frequencies)
         columns += [Column(heading=f"{utility.confidence:.0%} interval", short="Interval", cells=cells)]
-    columns += numbers("Predicted error", "Predicted", predicted)
-    columns += numbers("Measured error", "Measured", utility.measured)
+    columns += numbers("Predicted error", "Standard error\npredicted", predicted)
+    columns += numbers("Measured error", "Standard error\nmeasured", utility.measured)
     if utility.z is not None:
-        columns += [Column(heading="z", short="z", cells=tuple(fixed(float(utility.z[row]), 2) for row in rows))]
+        columns += [
+            Column(heading="z", short="Deviation\nz", cells=tuple(fixed(float(utility.z[row]), 2) for row in rows))
+        ]
     return tuple(columns)
 
 
 def _predicted(population: Population, utility: Utility) -> str:
     low, high = float(utility.predicted.min()), float(utility.predicted.max())
-    size = number(high) if low == high else f"{number(low)} to {number(high)}, depending on the value"
+    size = number(high) if number(low) == number(high) else f"{number(low)} to {number(high)}, depending on the value"
     where = "at the shares in the data" if population.counts is not None else "at the worst possible share"
     return f"The predicted standard error of an estimated share, {where}, is {size}."
 
@@ -110,7 +112,7 @@ def _measured(utility: Utility) -> str:
     if utility.measured is None:
         return ""
     low, high = float(utility.measured.min()), float(utility.measured.max())
-    size = number(low) if low == high else f"{number(low)} to {number(high)}"
+    size = number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
     return f"The measured error (root mean square over {plural(utility.repetitions, 'run')}) is {size}."
 
 

@@ -62,7 +62,8 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
                 "Devices add no noise. If the shuffler fails, adds fewer dummies or reveals their number, answers can "
                 "be read."
             ),
-            advice='State who runs the shuffler and why it can be trusted, or use kind = "blanket-messages".',
+            advice="Name in [statement] who runs the shuffler, and in [statement.vouched] who confirms that it can be "
+            'trusted. Or use kind = "blanket-messages".',
         )
     elif math.isinf(local) and protocol.shuffler.tossed is not None:
         yield Warned(
@@ -71,7 +72,8 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
                 "Devices add no noise. If the shuffler fails, or an adversary can link the messages of one person, "
                 "answers can be read."
             ),
-            advice="State that all privacy depends on the shuffler, or set a finite epsilon in [randomizer].",
+            advice="Tell the respondents that all privacy depends on the shuffler, or set a finite epsilon in "
+            "[randomizer].",
         )
     elif math.isinf(local):
         yield Warned(
@@ -117,7 +119,7 @@ def _little_noise(local: float, of: str, hides: str) -> Warned:
     return Warned(
         key="large-local-epsilon",
         sentence=f"Local epsilon{of} is {number(local)} ({LARGE_EPSILON:g} or more): {hides} little.",
-        advice="Use a smaller epsilon in [randomizer], or state that all privacy depends on the shuffler.",
+        advice="Use a smaller epsilon in [randomizer], or tell the respondents that privacy depends on the shuffler.",
     )
 
 
@@ -230,8 +232,8 @@ def weighted_warnings(crowd: MixedProtocol) -> Iterator[Warned]:
         yield Warned(
             key="weighted-groups",
             sentence=(
-                "The estimate weights people with less noise more. If answers differ between the groups, an estimated "
-                f"share can differ from the share among all people by up to {number(bias, up=True)} on average."
+                "The estimate weights people with less noise more. If answers differ between the groups, an estimate "
+                f"is biased: its expectation differs from the share of all people by up to {number(bias, up=True)}."
             ),
             advice="For the shares in each group, collect each group by itself: its central epsilon is then larger.",
         )

@@ -169,14 +169,14 @@ def _table(scores: Sequence[_Score], scene: Scene) -> Table:
         key="order-attack",
         title="Measured on the data: success of the attack, and error of learning",
         caption=(
-            "Vulnerable people: the majority value of the 25 most similar people is theirs in nine of ten releases. "
-            f"Compare with the uniform shuffle, where the majority value is the most frequent value.{last}"
+            "The attack succeeds if the majority value of the 25 most similar people is the person's in nine of ten "
+            f"releases. Compare with the uniform shuffle, where the majority value is the most frequent value.{last}"
         ),
         columns=(
             "release",
-            "vulnerable",
-            *(("error of what is learned",) if learned else ()),
-            *(f"vulnerable with {scene.labels[value]}" for value in shown),
+            "attack succeeds, share of people",
+            *(("error of shares learned for places",) if learned else ()),
+            *(f'attack succeeds, share of people with "{scene.labels[value]}"' for value in shown),
         ),
         rows=tuple(rows),
     )

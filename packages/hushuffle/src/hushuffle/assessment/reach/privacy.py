@@ -95,7 +95,7 @@ def table(design: Design) -> Table:
         rows.append(("one person exchanged for another", 2 * design.hashes, central(design, touched=2 * design.hashes)))
     if design.views is None:
         pair = bloom.published_pair_epsilon(filters=design.filters, bits=design.bits, p=design.p, delta=design.delta)
-        rows.append(("the published pair of datasets: no guarantee", 1, replace(pair, witness=None)))
+        rows.append(("one column full, or all empty: only these two datasets", 1, replace(pair, witness=None)))
     first = "Adding or removing a person changes one column of the filters. " if design.hashes == 1 else ""
     return Table(
         key="privacy",

@@ -154,7 +154,7 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
 
     >>> import hushuffle as hs
     >>> hs.order.findings(1.0, epsilon=0.2, group=60, wanted=4)[0].sentence.split(": ")[1]
-    'the order moves a belief of 50 % to at most 73.2 %.'
+    'after the order is seen, a belief of 50 % lies between 26.8 % and 73.2 %.'
     """
     belief = posterior_probability(alpha, prior=0.5)
     statements = [
@@ -162,20 +162,21 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
             question="order-inference",
             adversary="knows every report outside a person's group and the multiset of reports inside it",
             sentence="An adversary knows every report outside a person's group and the multiset of reports inside it: "
-            f"the order moves a belief of 50 % to at most {_percent(belief.upper)}.",
+            "after the order is seen, a belief of 50 % lies between "
+            f"{math.floor(1000 * belief.lower) / 10:g} % and {_percent(belief.upper)}.",
             bound=belief,
             proof="Theorem 4.1, exchanges inside a group",
         )
     ]
     if 2 * _checks.integer("wanted", wanted, low=1) < _checks.integer("group", group, low=1):
         chance = reidentification(alpha, epsilon=epsilon, group=group, wanted=wanted)
-        people = "1 person" if wanted == 1 else f"{wanted} people"
+        people = "the report of one person" if wanted == 1 else f"more than half of the reports of {wanted} people"
         statements.append(
             Finding(
                 question="order-reidentification",
                 adversary="knows all values and looks for the reports of a household",
-                sentence=f"An adversary who knows all values finds most of the reports of {people} in a group of "
-                f"{group:,} with probability at most {_percent(chance.upper)}.",
+                sentence=f"An adversary who knows all values finds {people}, among the {group:,} reports of a group, "
+                f"with probability at most {_percent(chance.upper)}.",
                 bound=chance,
                 proof="Theorem 4.2, for orders drawn independently of the reports",
             )

@@ -1,7 +1,6 @@
 """A phone's limits, set by its owner, and the running total of its privacy loss, written before anything is sent.
 
-This module belongs to the phone's program, `client.py`. It can be copied with that file, and needs only Python and
-`formats.py`.
+This module belongs to the phone's `client.py`. It can be copied with it, and needs only Python and `formats.py`.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ class Limits(NamedTuple):
     release. `max_epsilon_with`: largest epsilon if a role works against the phone: "issuer" (invents people and
     colludes with all scramblers but one) or "scramblers" (all scramblers collude). `scramblers`: public keys (`key` in
     the document), of which at least one must be in the chain. `collectors`: public keys of results that may publish.
-    `issuers`: SHA-256 digests of keys for tokens and tickets; all such keys of a task must be listed. None in one of
-    these three fields allows any key. `recompute`: whether hushuffle computes the figures again, instead of trusting
-    the document.
+    `issuers`: SHA-256 digests of keys for tokens and tickets; all keys of a task must be listed. None in one of these
+    fields allows any key. `recompute`: whether hushuffle recomputes the figures, instead of trusting the document.
     """
 
     max_epsilon: float = 5.0

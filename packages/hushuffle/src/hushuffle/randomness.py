@@ -272,10 +272,9 @@ class ReproducibleRandomness(Randomness):
 class KeyedRandomness(Randomness):
     """One stream of words per record, determined by (key, record, round): a retry in any process repeats it.
 
-    Word j of record r is half of the AES-256 block of (r, j), under a key derived from the secret key and the round.
-    An edited value under the same key, record and round reuses the randomness of the old value, which can reveal both
-    values. Use a new round for new values, or pass `values` (integers below 2**31): then each value has its own
-    randomness.
+    Word j of record r is half of the AES-256 block of (r, j), under a key derived from the secret key and the round. An
+    edited value under the same key, record and round reuses the randomness of the old value, which can reveal both. Use
+    a new round, or pass `values` (integers below 2**31): then each value has its own randomness.
     """
 
     sequential = False

@@ -37,8 +37,7 @@ class Randomizer:
     """Report distributions. Randomized response has `k` values and `truth`, and `rows` is None.
 
     For other randomizers, `rows` contains the report distribution of each value, and `dummy` that of dummies, if any.
-    One-hot reports have a bit for each value: `bits` are the probabilities that the true value's bit, or another one,
-    is 1.
+    One-hot reports have a bit per value: `bits` are the probabilities that the true value's bit, or another one, is 1.
     """
 
     k: int

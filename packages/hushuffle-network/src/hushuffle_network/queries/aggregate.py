@@ -43,8 +43,7 @@ from hushuffle_network.queries.query import (
 class Aggregate(Task):
     """The nodes' task in an aggregate. A record contains the group number of each column, then the values.
 
-    Groups take 4 bytes and values 8, for the columns of the step's set only. A node returns the statistics of its
-    groups.
+    Groups take 4 bytes, values 8, only for the columns of the step's set. A node returns statistics of its groups.
 
     >>> task = Aggregate(grouping_sets=((("age",), (6,)),), values=("x",), functions=("sum",), partitions=2)
     >>> rows = np.array([[3.0, 0.5], [5.0, 2.0]])

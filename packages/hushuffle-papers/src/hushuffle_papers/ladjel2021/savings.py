@@ -68,14 +68,6 @@ def needed(case: Callable[[int], tuple[int, float, int]], most: int, *, samples:
     )
 
 
-def _dummies(n: int, sigma: float, x: int) -> tuple[int, float, int]:
-    return n, sigma, x
-
-
-def _sampling(n: int, dummies: int, x: int) -> tuple[int, float, int]:
-    return n, x / _STEPS, dummies
-
-
 @target(
     "ladjel2021/table-1-savings",
     "Dummies or sampling needed for epsilon <= 1 at delta = 1e-4: exact sum against the paper's formulas",
@@ -93,10 +85,10 @@ def savings_study(
     find = partial(needed, samples=samples, seed=request.seed)
     cells = [(n, s) for n in batches for s in rates]
     each = request.each(cells, "dummies needed, n = {}, sigma = {:g}", end=0.6)
-    by_dummies = {(n, sigma): find(partial(_dummies, n, sigma), 200_000) for n, sigma in each}
+    by_dummies = {(n, sigma): find(partial(lambda n, sigma, x: (n, sigma, x), n, sigma), 200_000) for n, sigma in each}
     others = [(n, d) for n in batches for d in dummies]
     by_rate = {
-        (n, d): find(partial(_sampling, n, d), _STEPS - 1)
+        (n, d): find(partial(lambda n, d, x: (n, x / _STEPS, d), n, d), _STEPS - 1)
         for n, d in request.each(others, "sampling, n = {}, d = {}", start=0.6)
     }
     ratios = [c.exact / c.bennett for c in by_dummies.values() if c.bennett] or [1.0]

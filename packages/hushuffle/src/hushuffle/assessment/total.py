@@ -86,8 +86,7 @@ class Total(Deployment):
     def calibrate(self, progress: Progress | None = None) -> Choice:  # noqa: ARG002 - takes no time
         """Return the levels, noise and messages that meet the targets, or how many people are needed if none do.
 
-        Numbers in the data are not used: only people are counted. The error is that for the numbers with the largest
-        rounding error.
+        Of the data, only the number of people is used. The error is for numbers with the largest rounding error.
 
         Raises:
             SpecificationError: neither targets.epsilon nor targets.standard_error is set, or no sum meets a target.

@@ -88,7 +88,7 @@ def differences(
     size = len(records)
     if size < 2:
         _checks.reject("records", "two records or more", f"<{size} records>")
-    choices = _different(records) if values is None else list(values)
+    choices = list({repr(record): record for record in records}.values()) if values is None else list(values)
     if len(choices) < 2:
         _checks.reject("values", "two different values or more", f"<{len(choices)} values>")
     places = np.unique(np.linspace(0, size - 1, _POSITIONS).astype(int)).tolist() if positions is None else positions
@@ -131,10 +131,6 @@ def assert_replay(collect: Collect, records: Any, *, reports_per_person: int = 1
                 "total, a minimum, a sorted order, or a branch on the data."
             )
             raise AssertionError(message)
-
-
-def _different(records: Any) -> list[Any]:
-    return list({repr(record): record for record in records}.values())
 
 
 def _neighbour(records: Any, place: int, value: Any) -> Any:

@@ -32,8 +32,7 @@ class CollectedGroups:
 def collect_groups(specification: MixedSpecification, *, out: Path, request: Request) -> CollectedGroups:
     """Randomize each person's value by the randomizer of its group, shuffle all, and write `out`, a new folder.
 
-    The group of each person is a public column. The release has the numbers of people in the groups, but no report's
-    group.
+    Each person's group is a public column. The release has the number of people of each group, but no report's group.
     """
     records = GroupBatches(specification, request.base_folder, sources=request.sources, answers=request.column)
     k = records.answers.k

@@ -114,8 +114,7 @@ class MemoizedTags(Tags):
 class Entries:
     """The tags of one batch, sorted by record, in a private `file`.
 
-    Two batches have equal `digest` exactly if they have the same records, values and mechanism. `plain`: every id is in
-    normal form.
+    Batches have equal `digest` exactly if records, values and mechanism are equal. `plain`: every id is in normal form.
     """
 
     file: Path

@@ -29,9 +29,8 @@ class Frequencies:
 def frequencies(counts: ColumnCounts) -> Frequencies:
     """Return how many people had 1, 2, ... contacts, from the view "contacts" with the largest number of contacts.
 
-    Entries of people with the same column add up. The number of people of each column is about Poisson, so the
-    generating function of the columns' contacts is e**(rate (phi(x) - 1)), phi that of a person; its logarithm gives
-    the people.
+    Entries of people with one column add up. The people of each column are about Poisson, so the generating function of
+    the columns' contacts is e**(rate (phi(x) - 1)), phi that of a person; its logarithm gives the people.
 
     Raises:
         UnsupportedProtocolError: no released view shows contacts.

@@ -64,8 +64,7 @@ def cumulative_ends(
 
     Scores whose expectation is at most the indicator of "up to this level" give the lower bound. Scores whose
     expectation is at least the indicator give the upper bound. So for any distribution, neither bound is biased
-    inwards. The choice of scores depends only on n, the dummies and the confidence; `shares` only determine the
-    variances.
+    inwards. The scores depend only on n, the dummies and the confidence; `shares` only determine the variances.
 
     Source: docs/theory/numbers.md, Theorem 8.
     """

@@ -73,8 +73,7 @@ class Expectations:
         """Return scores, shape (reports,), whose expectations are near `targets`, shape (levels,).
 
         The scores are the least-squares solution, over several penalties, with the smallest sum of largest bias and
-        largest standard error over n reports. Exact scores can be useless, since noise over many levels makes them
-        huge.
+        largest standard error over n reports. Exact scores can be useless: noise over many levels inflates them.
         """
         matrix = self.whole_matrix()
         weight = np.maximum(matrix.mean(axis=0), np.finfo(np.float64).tiny)

@@ -36,8 +36,7 @@ def estimate(
     frequencies of each group.
 
     Raises:
-        InvalidInputError: the number of reports is not n + dummies (if dummies are fixed), or exceeds what clients
-            may send.
+        InvalidInputError: the number of reports is not n + dummies (if fixed), or exceeds what clients may send.
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
         NumericalError: the reports do not distinguish the values.
 

@@ -102,8 +102,7 @@ class NumberEstimate:
     def moved(self, fakes: int) -> tuple[float, float]:
         """Return how far `fakes` fake reports among the n can move the expected mean: down and up (poisoning gain).
 
-        The bounds are in the unit of the numbers and hold for any fake reports and any honest values. A bias is
-        additional.
+        The bounds, in the numbers' unit, hold for any fake reports and any honest values. A bias is additional.
 
         Source: docs/theory/numbers.md, Theorem 9.
 

@@ -64,8 +64,8 @@ def configuration(
     """Return the `TaskConfiguration` of a release of sums, as DAP encodes it, with the certificate as an extension.
 
     Args:
-        protocol: secure aggregation without noise of servers, which no certificate counts; `protocol.n` is the minimum
-            batch size.
+        protocol: secure aggregation without servers' noise, which no certificate counts; its `n` is the minimum batch
+            size.
         delta: delta of the certified guarantee.
         task_info: 1 to 255 bytes that distinguish this task from others.
         leader: the URL of the leader.
@@ -219,9 +219,8 @@ def janus(task: bytes, *, task_id: bytes, role: str, laplace: float = 0.0) -> st
     this aggregator may have.
 
     Raises:
-        DataError: the bytes are no task configuration, or have another VDAF.
-        InvalidInputError: `task_id` has not 32 bytes, `role` is neither "Leader" nor "Helper", or there is noise for
-            another VDAF.
+        DataError: the bytes are no task configuration, or have another VDAF. InvalidInputError: `task_id` has not 32
+        bytes, `role` is not "Leader" or "Helper", or noise for another VDAF.
     """
     if len(task_id) != 32:
         _checks.reject("task_id", "32 random bytes", f"<{len(task_id)} bytes>")

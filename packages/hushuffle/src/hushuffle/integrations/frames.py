@@ -35,8 +35,7 @@ def collect_table(
     """Randomize and shuffle one column of a table, as `hushuffle collect` does, and return the reports.
 
     The reports are also in the folder `out`, with the manifest that `hushuffle estimate` reads. They are in random
-    order, without columns of the table. During the call, a private temporary file beside `out` has the column and the
-    ids.
+    order, without columns of the table. During the call, a private temporary file beside `out` has column and ids.
 
     Args:
         table: an object with the Arrow interface `__arrow_c_stream__`: a frame of Polars, pandas (2.2 or later) or

@@ -288,8 +288,7 @@ class SplitAndMix(_checks.ByName):
         total; numbers within `l1` are not scaled. The codes of a person add up to at most `cap`.
 
         Raises:
-            InvalidInputError: values that are not finite, not integers although `levels` is None, or of another
-                shape.
+            InvalidInputError: values that are not finite, no integers although `levels` is None, or of another shape.
 
         Source: docs/theory/split-and-mix.md, Lemma 13.
 

@@ -31,8 +31,7 @@ class Witness:
     """An explicit pair of neighbouring datasets at which a lower bound is attained.
 
     `others` counts the other people by value, without trailing zeros. For an informed adversary it counts only people
-    whose values the adversary knows. The target's value is `target[0]` in the first dataset and `target[1]` in the
-    second.
+    with known values. The target's value is `target[0]` in the first dataset and `target[1]` in the second.
     """
 
     family: str

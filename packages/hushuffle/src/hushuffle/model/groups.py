@@ -76,8 +76,7 @@ class Groups:
     def of(cls, groups: GroupsLike, *, n: int | None = None) -> Self:
         """Return `groups` as `Groups` of `n` people (default: the largest member plus 1).
 
-        `groups` is a `Groups`, a tuple (offsets, members) of two arrays, or a list of integer arrays, one for
-        each group.
+        `groups` is a `Groups`, a tuple (offsets, members) of two arrays, or a list of one integer array per group.
 
         Raises:
             InvalidInputError: the groups are invalid (see the class), or have another number of people.

@@ -172,8 +172,7 @@ class Report:
 
     `question` states in plain sentences what was asked, or which deployment is assessed. `answers` are plain sentences,
     the most important first. `settings` are the names and values of all choices (sizes, seeds, rules). `software` lists
-    names and versions of the software that computed the results. `citations` are sources in addition to those of the
-    figures.
+    names and versions of the software that ran. `citations` are sources in addition to those of the figures.
 
     `claims` are claims of a paper, each with its verdict. `targets` are the limits of the specification, each with the
     figure that is compared with it. `statement` is the first page of an assessment.

@@ -260,8 +260,7 @@ def fair_signs(signs: Floats, slope: float, threshold: Floats, head: tuple[Float
     decreasing and convex in `threshold`.
 
     Two formulas with different rounding errors are evaluated, and the better bounds are returned. The sum from the
-    middle is accurate for many signs; the sum from the head is accurate if slope and threshold are huge and nearly
-    cancel.
+    middle is accurate for many signs; the sum from the head is accurate if huge slope and threshold nearly cancel.
 
     >>> one, two = np.array([1.0]), np.array([2.0])
     >>> [end.round(12).tolist() for end in fair_signs(two, 1.0, one, (one, two + one))]

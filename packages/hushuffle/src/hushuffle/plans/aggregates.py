@@ -200,8 +200,7 @@ class GroupStatistics:
     def results(self, query: GroupingQuery) -> dict[str, Floats]:
         """Return the results of `query` by name: "count", "avg(column)" and so on, shape (g,) each.
 
-        An average is clipped to the column's range, if there is one, since noise on sum and count can move it out of
-        the range.
+        An average is clipped to the column's range, if there is one, since noise on sum and count can move it outside.
         """
         answers: dict[str, Floats] = {"count": self.count} if "count" in query.functions else {}
         parts: dict[str, Mapping[str, Floats]] = {"sum": self.sum, "avg": self.avg, "min": self.min, "max": self.max}

@@ -223,8 +223,7 @@ def folder_of(target: str) -> str:
 def to_json(report: Report) -> str:
     """Return the text of `result.json` or `study.json`, which conforms to `json_schema`.
 
-    The text is deterministic. Infinite numbers are the strings "infinity" and "-infinity". Characters outside ASCII are
-    escaped.
+    The text is deterministic. Infinities are the strings "infinity" and "-infinity". Non-ASCII characters are escaped.
 
     Raises:
         InvalidInputError: a number of the report is nan.

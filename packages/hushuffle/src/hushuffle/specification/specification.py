@@ -75,10 +75,6 @@ def _vouching(value: str) -> str:
     return value
 
 
-def _as_text(value: Any) -> Any:
-    return value.isoformat() if type(value) is date else value
-
-
 Voucher = Annotated[Name, AfterValidator(_vouching)]
 """The name of a person, a role or a document that confirms an assumption, never a placeholder such as "TBD"."""
 
@@ -115,7 +111,7 @@ class Responsible(Section):
     """The reference of the data protection impact assessment."""
     approved_by: Name | None = None
     """Who approved the deployment."""
-    approved_on: Annotated[Name, BeforeValidator(_as_text)] | None = None
+    approved_on: Annotated[Name, BeforeValidator(lambda day: f"{day}" if type(day) is date else day)] | None = None
     """The date of the approval: 2025-01-02, or text."""
     author: Name | None = None
     """Who is responsible for the deployment."""

@@ -72,8 +72,7 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
                 "Devices add no noise. If the shuffler fails, or an adversary can link the messages of one person, "
                 "answers can be read."
             ),
-            advice="Tell the respondents that all privacy depends on the shuffler, or set a finite epsilon in "
-            "[randomizer].",
+            advice="Tell respondents that all privacy depends on the shuffler, or set a finite epsilon in [randomizer].",
         )
     elif math.isinf(local):
         yield Warned(
@@ -119,7 +118,7 @@ def _little_noise(local: float, of: str, hides: str) -> Warned:
     return Warned(
         key="large-local-epsilon",
         sentence=f"Local epsilon{of} is {number(local)} ({LARGE_EPSILON:g} or more): {hides} little.",
-        advice="Use a smaller epsilon in [randomizer], or tell the respondents that privacy depends on the shuffler.",
+        advice="Use a smaller epsilon in [randomizer], or tell respondents that all privacy depends on the shuffler.",
     )
 
 

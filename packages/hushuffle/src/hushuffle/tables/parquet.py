@@ -39,8 +39,7 @@ _FROM_OUTSIDE: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, getattr(si
 def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS) -> Iterator[pl.DataFrame]:
     """Yield the result of `query` on the Parquet file `path`: first an empty table with the columns' types.
 
-    The query is built on `pl.scan_parquet(path)` with an absolute path, without Python functions, and reads no other
-    file.
+    The query uses `pl.scan_parquet(path)` with an absolute path, without Python functions, and reads no other file.
     """
     try:
         with path.open("rb"):

@@ -91,8 +91,7 @@ def load_checkins(source: str | Path) -> Traces:
             (all of 2019's), dataset_WWW_Checkins_anonymized.txt or dataset_TIST2015_Checkins.txt: the first of them.
 
     Raises:
-        DataError: the file is missing or has another format, or a record cannot be read; the message contains
-            no value.
+        DataError: the file is missing or has another format, or a record is unreadable; the message shows no value.
 
     Source: Yang, Zhang, Zheng, Yu 2015; Yang, Zhang, Qu 2016; Yang, Qu, Yang, Cudre-Mauroux 2019 (data).
 
@@ -331,8 +330,7 @@ def load_edges(
 ) -> npt.NDArray[np.int64]:
     """Return the edges of a public graph, shape (m, 2), people 0..n-1: the first two columns of a file.
 
-    Edges of records outside `kept` are omitted. `names`, shape (records,), are distinct; None: records are numbered
-    from 0.
+    Edges outside `kept` are omitted. `names`, shape (records,), are distinct; None: records are numbered from 0.
     """
     records = n if kept is None else kept.size
     people = np.full(records, -1, dtype=np.int64)

@@ -93,8 +93,7 @@ def load_filter(path: Path | str) -> StoredFilter:
     """Return the contents of a file of `save_filter`; `BloomFilter(**load_filter(path))` is the filter.
 
     Raises:
-        DataError: the file is missing, is not a Bloom filter of hushuffle, is cut off or damaged, or is of a later
-            version.
+        DataError: the file is missing, cut off, damaged, no Bloom filter of hushuffle, or of a later version.
     """
     source = _named(path)
     with (

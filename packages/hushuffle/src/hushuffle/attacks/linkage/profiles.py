@@ -160,8 +160,7 @@ def visit_scores(profiles: MarkovProfiles, traces: Traces, *, how: Similarity | 
 
     "cosine" compares the numbers of visits to each place. "tf-idf" weights each place by ln(n/number of users who were
     there), and by 0 if all users or no users were there. Pass `place_weights` of all users instead if `profiles` are
-    only a part of them. The order of events is ignored. All scores of a trace or a user without any weighted visit
-    are 0.
+    only a part of them. The order of events is ignored. A trace or user without weighted visits has scores 0.
 
     Raises:
         InvalidInputError: a trace is empty, traces and profiles have different numbers of values, or `how` is unknown.

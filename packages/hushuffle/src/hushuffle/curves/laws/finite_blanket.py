@@ -11,9 +11,8 @@ C(n-1, M)/(M+1) = C(n, M+1)/n, so the first term is (1/n) E [sum of n scores]_+.
 (Q_a - e**eps Q_b)(W)/(gamma omega(W)) with probability gamma and 0 otherwise, so no sum over M remains. With dummies M
 is binned. The expectation decreases with N (averages of exchangeable terms), so a bin counts as its smallest N.
 
-Lower bound. All other people (of a group) have one value c. The test accepts if the sum over all reports of
-(Q_a - e**eps Q_b)/(mean distribution of the others' reports) is positive. This test is optimal for one group without
-dummies.
+Lower bound. All other people (of a group) have one value c. The test accepts if the sum over all reports of (Q_a -
+e**eps Q_b)/(mean distribution of the others' reports) is positive. It is optimal for one group without dummies.
 
 Source: Balle, Bell, Gascon, Nissim 2019; docs/theory/blanket.md, Theorem 1 and Corollary 2.
 """

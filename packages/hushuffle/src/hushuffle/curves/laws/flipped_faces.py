@@ -8,8 +8,7 @@ pool, and so on. With m_0 = n - 1 other columns and m_(j+1) half of m_j,
     delta(eps) <= sum over j of P(M_0 = ... = M_(j-1) = 0) E_{M_j >= 1} max (1/N) E [sum of N scores]_+ + ... ,
 
 where N = m_j + 1 - M_j. The maximum is over the bit patterns of the face (and over the faces). The last term is
-delta_0(eps) times the probability that all pools are empty. The report distributions of later pools lack what earlier
-pools took.
+delta_0(eps) times P(all pools are empty). The report distributions of later pools lack what earlier pools took.
 
 If many columns have the bit pattern that hides worst, these columns alone hide the target. If fewer columns have it,
 the maximum is over compositions with at most that number.

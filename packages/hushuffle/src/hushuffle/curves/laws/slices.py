@@ -10,8 +10,7 @@ M_j ~ Bin(R, |P_j|/(1 - T_(j-1))),
                   + (1 - T_J)**R delta_0(eps) ,    N = R + 1 - M_j.
 
 Scores are those of `pooled`, with the distribution of a report outside the first j slices. The slices depend on the
-target's pair of values and on epsilon. They first take reports that two values of the target give alike, up to
-e**epsilon.
+target's pair of values and epsilon. They first take reports that both values give alike, up to e**epsilon.
 
 Source: docs/theory/pool.md, Theorem 9.
 """

@@ -166,8 +166,7 @@ class RoundedResponse(Mechanism):
     """Stochastic rounding of a number between public bounds to a few levels, then randomized response on the levels.
 
     `encode` rounds numbers to codes 0..levels-1, which `randomize` takes. Guarantees are those of randomized response
-    with k = levels. They hold also for a number between two levels: its report distribution is a mixture of those of
-    the two levels.
+    with k = levels. They hold also for a number between two levels: its report distribution is a mixture of theirs.
 
     Args:
         levels: number of equally spaced levels, 2 to 16,384.

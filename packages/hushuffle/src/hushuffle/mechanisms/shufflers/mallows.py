@@ -81,8 +81,7 @@ class MallowsShuffle(Shuffler):
     Raises:
         InvalidInputError: `reference` is not a permutation, `theta` is out of range, or `distance` is unknown.
 
-    Source: docs/theory/order.md, Theorem 1; Meehan et al. 2022, Algorithm 1 and appendix A.10 (whose order of indices
-    this is).
+    Source: docs/theory/order.md, Theorem 1; Meehan et al. 2022, Algorithm 1 and appendix A.10 (order of indices).
 
     >>> import hushuffle as hs
     >>> shuffler = hs.MallowsShuffle(reference=[2, 0, 1], theta=0.5)

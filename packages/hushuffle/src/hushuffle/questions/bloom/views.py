@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
+from operator import ge
 from typing import Final
 
 from hushuffle import _checks
@@ -125,14 +126,10 @@ def _changes(design: ColumnViews) -> list[Counter[_Kind]]:
             else:
                 kinds[view.each, view.moved, view.empty, view.cells > 2] += bits > 0
         changes[tuple(kinds.values())] = kinds  # all have the same kinds, in the same order
-    front = [kinds for each, kinds in changes.items() if not any(_covers(other, each) for other in changes)]
+    front = [kinds for each, kinds in changes.items() if not any(x != each and all(map(ge, x, each)) for x in changes)]
     return sorted(
         front, key=lambda kinds: -sum(times * kind[1] / (kind[0].variance or 1e-9) for kind, times in kinds.items())
     )
-
-
-def _covers(other: tuple[int, ...], each: tuple[int, ...]) -> bool:
-    return other != each and all(first >= second for first, second in zip(other, each, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -129,8 +129,7 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
         InvalidInputError: reports < 1.
         UnsupportedProtocolError: `alpha` has no formula for the randomizer.
 
-    Source: Murakami, Takahashi 2021, Theorem 4.3, with the exact alpha* for its bound; docs/theory/identity.md,
-    Theorem 4.
+    Source: Murakami, Takahashi 2021, Theorem 4.3, with the exact alpha*; docs/theory/identity.md, Theorem 4.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)

@@ -216,7 +216,7 @@ def guessed(protocol: Protocol, *, central: Finding | None, delta: float, what: 
     return Finding(
         question="vulnerability",
         adversary=GUESSER,
-        sentence=f"The adversary guesses {what} right {_often(bound)} of the time from {source}; {before} without.",
+        sentence=f"The adversary guesses {what} right {_often(bound)} of the time from {source}; {before} a priori.",
         bound=bound,
         proof="bound from central epsilon and delta of all reports together, for a uniform prior on the answer",
     )

@@ -72,7 +72,7 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
                 "Devices add no noise. If the shuffler fails, or an adversary can link the messages of one person, "
                 "answers can be read."
             ),
-            advice="Tell respondents that all privacy depends on the shuffler, or set a finite epsilon in [randomizer].",
+            advice="Tell respondents that privacy depends on the shuffler, or set a finite epsilon in [randomizer].",
         )
     elif math.isinf(local):
         yield Warned(

@@ -39,7 +39,7 @@ _LARGEST_POWER = 2**16
 class LocalHashing(Mechanism):
     """Hash the value to one of g buckets with a fresh hash function; report the function and the randomized bucket.
 
-    The bucket is truthful with probability theta, else drawn uniformly, as in `RandomizedResponse(k=g)`.
+    The report shows the value's bucket with the probability theta of `RandomizedResponse(k=g)`, else a uniform bucket.
     A report is a row of integers: the hash function, then the bucket; its shape is (2,) or (3,).
 
     There are two families of hash functions. "binary" (g a power of two): two values collide with probability 1/g

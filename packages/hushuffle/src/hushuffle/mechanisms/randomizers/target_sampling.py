@@ -24,11 +24,11 @@ Convention = Literal["uniform", "exclusive"]
 class TargetSampling(SetReports):
     """Send to the true target with probability 1 - sigma, else to a random target; then to `flood` further targets.
 
-    Convention "uniform": the random target is any of all T, the true one included (mu = 1 - sigma + sigma/T,
-    nu = sigma/T). "exclusive": the random target is any other target (mu = 1 - sigma, nu = sigma/(T - 1)).
-    Messages to other targets carry no data. The `flood` further targets are distinct, uniform, and not the first one; a
-    report is then the sorted row of the flood + 1 targets, shape (n, flood + 1), else the target, shape (n,).
-    The mechanism is `SubsetSelection` of flood + 1 targets, and randomized response at flood = 0.
+    Convention "uniform": the random target is any of all T, the true one included, so each other target has probability
+    nu = sigma/T. "exclusive": the random target is any other target, so nu = sigma/(T - 1). Messages to other targets
+    carry no data. The `flood` further targets are distinct, uniform, and not the first one. A report is the sorted row
+    of the flood + 1 targets, shape (n, flood + 1); with flood = 0 it is the target, shape (n,). The mechanism is
+    `SubsetSelection` of flood + 1 targets, and randomized response at flood = 0.
 
     Args:
         targets: number of targets T, >= 2.

@@ -356,7 +356,7 @@ class PrivacyProfile:
 def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) -> PrivacyProfile:
     """Return the privacy curve of one protocol or of composed rounds, with bounds on membership inference, and charts.
 
-    Relation, adversary and bounds are as for `dp.epsilon` and `dp.compose`. Values are computed only on request.
+    Relation: replace one person's values in every round (`dp.compose`). Values are computed only on request.
 
     Args:
         rounds: a protocol, or a list of protocols or pairs (protocol, times).

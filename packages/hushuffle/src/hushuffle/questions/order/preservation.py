@@ -190,9 +190,9 @@ def preserved_share(
 ) -> tuple[Bound, ...]:
     """Return for each group the largest eta: the fraction of its places preserved except with probability `delta`.
 
-    Certified or simulated, as in `preservation`. Each simulated bound is an order statistic of the preserved shares.
-    With fewer than about ln(2 / (1 - confidence)) / delta permutations, the lower bound is the share that every
-    permutation preserves.
+    A place is preserved if the release has a record of the group there. The result is certified or simulated (see
+    `preservation`). Each simulated bound is an order statistic of the preserved shares. With fewer than about ln(2 / (1
+    - confidence)) / delta permutations, the lower bound is the share that every permutation preserves.
 
     Args:
         shuffler: a Mallows shuffle with its reference order of n people.

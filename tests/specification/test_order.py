@@ -120,8 +120,7 @@ def test_the_shuffle_is_built_from_an_order() -> None:
         ),
         (
             'alpha = 1, reference = "sweep", groups = { column = "town" }',
-            'shuffler.reference: must be another method if groups have no columns of numbers, got "sweep". '
-            'Use "best", "rcm" or "bfs".',
+            'shuffler.reference: needs groups from columns of numbers, got "sweep". Use "best", "rcm" or "bfs".',
         ),
         (
             'alpha = 1, groups = { columns = ["x", "answer"], radius = 1 }',

@@ -204,7 +204,7 @@ def test_one_problem(text: str, problem: str) -> None:
 
 def test_capped_needs_scramblers() -> None:
     assert problems(SETS + TRAFFIC + "capped = true\n" + TARGETS) == [
-        "traffic.capped: must be false without scramblers, got true. Set batch and dummies."
+        "traffic.capped: is allowed only with scramblers, got true. Set batch and dummies."
     ]
 
 

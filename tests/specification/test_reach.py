@@ -331,7 +331,7 @@ def test_views_of_columns() -> None:
         ('{ shows = "union", empty = { kind = "geometric", mean = 3.0 } }', "views[0].empty: must be left out"),
         ('{ shows = "union", single = { kind = "geometric", mean = 3.0 } }', "views[0].single: must be left out"),
         ('{ shows = "contacts" }', "views[0].most: must be given, got nothing"),
-        ('{ shows = "union", most = 3 }', 'views[0].most: must be left out without shows = "contacts", got 3'),
+        ('{ shows = "union", most = 3 }', 'views[0].most: is allowed only with shows = "contacts", got 3'),
         (
             '{ shows = "contacts", most = 3 }, { shows = "contacts", most = 2 }',
             "must have at most one view of contacts",

@@ -61,7 +61,7 @@ def test_iid_and_explicit_priors_agree() -> None:
         (lambda: qif.distance_gain([[0, 1], [2, 0]]), "symmetric"),
         (lambda: qif.distance_gain([[0, -1], [-1, 0]]), "symmetric"),
         (lambda: qif.distance_gain([[1, 1], [1, 0]]), "zero on the diagonal"),
-        (lambda: qif.distance_gain([[0, 0], [0, 0]]), "positive somewhere"),
+        (lambda: qif.distance_gain([[0, 0], [0, 0]]), "not zero everywhere"),
         (lambda: qif.distance_gain([[0, float("nan")], [1, 0]]), "finite numbers"),
         (lambda: qif.target_gain(2, 2, [[1, 0, 0]]), "shape"),
         (lambda: qif.target_gain(2, 2, [[1, 0]], target=2), "`target` must be"),

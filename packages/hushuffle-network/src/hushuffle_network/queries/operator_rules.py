@@ -143,7 +143,7 @@ def _rounds(graph: Graph, iterate: IterateOperator, here: str) -> Iterator[Probl
     if iterate.label not in graph.ranges:
         yield Problem(key=f"{here}.label", rule="must name a column of query.ranges", value=iterate.label)
     if iterate.noise is not None and iterate.assume_public:
-        rule = "must be false with noise, which publishes the models"
+        rule = "must be false if results have noise, since the models are then published"
         yield Problem(key=f"{here}.assume_public", rule=rule, value="true")
     if iterate.per_person is not None and iterate.rounds % iterate.per_person:
         rule = f"must divide {iterate.rounds}, the number of rounds"

@@ -191,7 +191,7 @@ def _traffic_problems(traffic: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(key="traffic.scramblers", rule=rule, value=f"{chained}", hint=hint)
     if traffic.get("capped") is True and not scramblers:
         hint = "Set batch and dummies."
-        yield Problem(key="traffic.capped", rule="must be false without scramblers", value="true", hint=hint)
+        yield Problem(key="traffic.capped", rule="is allowed only with scramblers", value="true", hint=hint)
 
 
 def _names(kind: type[Section]) -> tuple[str, ...]:

@@ -121,11 +121,11 @@ def _view(table: Mapping[str, Any], key: str, names: list[str], *, read: bool) -
         yield Problem(key=f"{key}.publishers", rule=rule, value=f"{size}", hint=hint)
     for law, shows in (("empty", "patterns"), ("single", "pairs")):
         if law in table and table.get("shows") != shows:
-            rule = f'must be left out without shows = "{shows}"'
+            rule = f'is allowed only with shows = "{shows}"'
             yield Problem(key=f"{key}.{law}", rule=rule, value="a table")
     contacts = table.get("shows") == "contacts"
     if contacts != ("most" in table) and isinstance(table.get("shows"), str):
-        rule = "must be given" if contacts else 'must be left out without shows = "contacts"'
+        rule = "must be given" if contacts else 'is allowed only with shows = "contacts"'
         hint = "For example most = 10; more contacts count as 10." if contacts else ""
         yield Problem(key=f"{key}.most", rule=rule, value="nothing" if contacts else f"{table['most']}", hint=hint)
     if contacts and read:

@@ -147,7 +147,7 @@ def _shuffle(shuffler: Mapping[str, Any], population: Mapping[str, Any]) -> Iter
     if isinstance(groups, dict):
         yield from _groups(groups, population)
         if shuffler.get("reference") == "sweep" and "columns" not in groups:
-            rule, hint = "must be another method if groups have no columns of numbers", 'Use "best", "rcm" or "bfs".'
+            rule, hint = "needs groups from columns of numbers", 'Use "best", "rcm" or "bfs".'
             yield Problem(key="shuffler.reference", rule=rule, value='"sweep"', hint=hint)
 
 

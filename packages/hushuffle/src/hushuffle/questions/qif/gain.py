@@ -195,7 +195,7 @@ def distance_gain(distances: Table) -> npt.NDArray[Any]:
     if min(numbers) < 0 or np.any(np.diagonal(table) != 0) or np.any(table != table.T):
         _checks.reject("distances", "symmetric, >= 0 and zero on the diagonal", f"<shape {table.shape}>")
     if max(numbers) == 0:
-        _checks.reject("distances", "positive somewhere", "<zero everywhere>", "identity_gain tells secrets apart.")
+        _checks.reject("distances", "not zero everywhere", "<zero everywhere>", "See identity_gain.")
     gain = 1 - table / max(numbers)
     return gain if all(isinstance(entry, Fraction) for entry in numbers) else gain.astype(np.float64)
 

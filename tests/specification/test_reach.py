@@ -328,8 +328,8 @@ def test_views_of_columns() -> None:
         ('{ shows = "union", publishers = ["a0", "a0"] }', "views[0].publishers: must be different publishers"),
         ('{ shows = "union", sets_of = 13 }', "views[0].sets_of: must be at most 12"),
         ('{ shows = "patterns" }', "views[0].publishers: must be at most 10 publishers"),
-        ('{ shows = "union", empty = { kind = "geometric", mean = 3.0 } }', "views[0].empty: must be left out"),
-        ('{ shows = "union", single = { kind = "geometric", mean = 3.0 } }', "views[0].single: must be left out"),
+        ('{ shows = "union", empty = { kind = "geometric", mean = 3.0 } }', "views[0].empty: is allowed only"),
+        ('{ shows = "union", single = { kind = "geometric", mean = 3.0 } }', "views[0].single: is allowed only"),
         ('{ shows = "contacts" }', "views[0].most: must be given, got nothing"),
         ('{ shows = "union", most = 3 }', 'views[0].most: is allowed only with shows = "contacts", got 3'),
         (

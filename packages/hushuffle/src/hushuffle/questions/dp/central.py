@@ -70,7 +70,7 @@ def epsilon(protocol: Round, *, delta: float, reports_per_person: int = 1, toler
     uniform shuffle and the upper bound that of no shuffle (what the order hides: `hushuffle.order`).
 
     Args:
-        protocol: as for `dp.delta`.
+        protocol: the collection, or the result of `dp.per_person` or `dp.from_pld`.
         delta: in [0, 1).
         reports_per_person: the largest number of the n reports from one person, as for `dp.delta`.
         tolerance: how wide the bracket may be, relative to its value, in [0, 0.2]. Both bounds stay certified. A

@@ -258,7 +258,7 @@ def change_shows(protocol: Protocol) -> Bound:
 
     Both waves send the permanent reports, and no other person's report changes. The releases then differ if and only if
     the person's old and new reports differ. The result is for the two values whose reports differ most often. For local
-    hashing, it is a bracket from the probability of another bucket to 1.
+    hashing, it is a bracket from the probability that the two buckets differ to 1.
 
     Raises:
         UnsupportedProtocolError: the mechanism has too many reports for a matrix, and no closed form.

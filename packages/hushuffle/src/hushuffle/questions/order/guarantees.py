@@ -126,7 +126,7 @@ def composed_alpha(alphas: Iterable[float]) -> Bound:
 
 
 def mixed_alpha(alphas: Iterable[float]) -> Bound:
-    """Return the largest of `alphas` (nats): the guarantee of a release chosen at random among releases with these.
+    """Return the largest of `alphas` (nats): the guarantee of a random one of several releases with the same groups.
 
     Raises:
         InvalidInputError: no alpha, or one not finite or < 0.

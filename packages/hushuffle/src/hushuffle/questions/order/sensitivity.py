@@ -272,9 +272,10 @@ def alpha_for_groups(
 def everybody_alpha(theta: float, *, n: int, distance: Distance = "kendall") -> Bound:
     """Return alpha (nats) of a Mallows shuffle of dispersion theta for the group of all n people.
 
-    It bounds the effect of any de Finetti attack. For any prior belief and knowledge of an adversary, a release changes
-    the probability that person i holds record j by a factor of at most e**alpha, in either direction. Exact (rounded up
-    once): e**alpha is the supremum of this factor over all beliefs. It does not depend on the reference order.
+    alpha bounds the effect of any de Finetti attack. For any prior belief and knowledge of an adversary, a release
+    changes the probability that person i holds record j by a factor of at most e**alpha, in either direction. Exact
+    (rounded up once): e**alpha is the supremum of this factor over all beliefs. It does not depend on the reference
+    order.
 
     Raises:
         InvalidInputError: theta < 0, n < 1, or an unknown distance.

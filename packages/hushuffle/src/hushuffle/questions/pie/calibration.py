@@ -37,8 +37,8 @@ from hushuffle.randomness import SCALE
 class Route:
     """One proof of a lower bound on the Bayes error, and the least noise for which it proves the target.
 
-    `epsilon` is the largest local epsilon in nats (`math.inf`: no noise is necessary; None: this proof reaches the
-    target with no amount of noise). `protocol` has a randomizer with this epsilon. `bayes_error` is the target.
+    `epsilon` is the largest local epsilon in nats (`math.inf`: no noise is necessary; None: no amount of noise suffices
+    for this proof). `protocol` has a randomizer with this epsilon. `bayes_error` is the target.
     """
 
     name: str
@@ -315,9 +315,9 @@ def best_hashing_for_theta(
 ) -> LocalHashing:
     """Return the local hashing of least variance that shows the true bucket with probability `theta`.
 
-    Otherwise the bucket is uniform. The variance is that of the estimated share of a value that `frequency` of the n
-    people have. With more buckets, at most `largest`, it falls, unless the hash family has more collisions among the k
-    values. The search tries about eight numbers of buckets per factor of two.
+    Otherwise the bucket is uniform. The variance is that of the estimated share of a value with true share `frequency`
+    among n people. With more buckets, at most `largest`, it falls, unless the hash family has more collisions among the
+    k values. The search tries about eight numbers of buckets per factor of two.
 
     Raises:
         InvalidInputError: an argument out of range.

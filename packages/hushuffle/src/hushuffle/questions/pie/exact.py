@@ -25,7 +25,7 @@ def alpha(protocol: Protocol, *, order: float = 1.0) -> Bound:
 
     alpha* is the supremum of I(U;Y), the mutual information of a person U (one of n) and the person's report Y, over
     all joint distributions of U and the person's value X (one of k). It is the smallest alpha for which the randomizer
-    has (U, alpha)-PIE privacy. If a report is the true value with probability mu, each other value with probability nu:
+    has (U, alpha)-PIE privacy. With mu, nu the probabilities that a report is the true or a given other value, it is
 
     - symmetric randomized response: mu log2(mu/c) + (j-1) nu log2(nu/c), j = min(n, k), c = (mu + (j-1) nu)/j. Exact;
       the float is the nearest one.

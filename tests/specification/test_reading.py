@@ -16,9 +16,7 @@ POPULATION = 'population = { data = "people.csv", column = "x", categories = ["n
 COUNTED = "population = { n = 100, k = 4 }\n"
 RANDOMIZER = 'randomizer = { kind = "randomized-response", epsilon = 2 }\n'
 POPULATIONS = "must be a table with data, n, publishers or audiences"
-POPULATION_KEYS = (
-    "Give data, column and categories; or n and either k or categories. In a reach study, give publishers or audiences."
-)
+POPULATION_KEYS = "For example data, column and categories; n and k; n and categories; in a reach study, publishers."
 _QUOTED = [f'"{kind}"' for kind in sorted(RANDOMIZERS)]
 KINDS = f"{', '.join(_QUOTED[:-1])} or {_QUOTED[-1]}"
 _NOISY = [f'"{kind}"' for kind, section in sorted(RANDOMIZERS.items()) if "epsilon" in section.model_fields]

@@ -39,9 +39,7 @@ _LARGEST: Final = 1 << 31
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnView:
-    """A view: counts of columns of several publishers' filters to release, with the distribution of their dummies.
-
-    A column holds the entries of all filters at one position.
+    """Counts of columns to release, with their dummies. A column holds the entries of all filters at one position.
 
     Args:
         publishers: numbers (from 0) of the publishers whose entries of a column the view uses, without repetition.
@@ -182,8 +180,7 @@ class ColumnView:
 class ColumnViews(_checks.ByName):
     """Several views of the same publishers' filters, released together, each with its own dummies.
 
-    A view (`ColumnView`) counts the columns of each kind, for example those with a bit of any publisher. A column holds
-    the entries of all filters at one position.
+    A view (`ColumnView`) counts kinds of columns. A column holds the entries of all filters at one position.
 
     Args:
         publishers: number K of publishers, 1 to 20.

@@ -95,9 +95,7 @@ def _columns(population: Population, utility: Utility, rows: list[int]) -> tuple
     columns += numbers("Predicted error", "Standard error\npredicted", predicted)
     columns += numbers("Measured error", "Standard error\nmeasured", utility.measured)
     if utility.z is not None:
-        columns += [
-            Column(heading="z", short="Deviation\nz", cells=tuple(fixed(float(utility.z[row]), 2) for row in rows))
-        ]
+        columns += [Column(heading="z", short="Deviation\nz", cells=tuple(fixed(z, 2) for z in utility.z[rows]))]
     return tuple(columns)
 
 

@@ -369,11 +369,9 @@ AnyPopulation = Annotated[
     Discriminator(
         _kind,
         custom_error_type="rule",
-        custom_error_message="must be a table",
+        custom_error_message="must be a table with data, n, publishers or audiences",
         custom_error_context={
-            "rule": "must be a table with data, n, publishers or audiences",
-            "hint": "Give data, column and categories; or n and either k or categories. In a reach study, give "
-            "publishers or audiences.",
+            "hint": "For example data, column and categories; n and k; n and categories; in a reach study, publishers."
         },
     ),
 ]

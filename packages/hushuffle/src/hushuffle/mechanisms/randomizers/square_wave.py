@@ -80,12 +80,7 @@ class SquareWave(Mechanism):
         if math.isfinite(epsilon):
             threshold = threshold_for_truth(bins + 2 * width, epsilon, size=2 * width + 1)
         if threshold == 0:
-            _checks.reject(
-                "epsilon",
-                f"large enough that a report depends on the value at bins={bins}",
-                epsilon,
-                SILENT,
-            )
+            _checks.reject("epsilon", f"large enough that a report depends on the value at {bins=}", epsilon, SILENT)
         _checks.set_fields(self, bins=bins, epsilon=epsilon, width=width, threshold=threshold)
 
     @classmethod

@@ -200,11 +200,11 @@ def waves(
 
     Every client draws a permanent report once and reuses it while its value stays. In every wave it sends this report,
     or a fresh randomization of it, and each wave is shuffled separately. Relation: replace one person's values in all
-    waves. The waves at which the values change (at most `changes` times), or return to an earlier value whose report
-    is reused, are the same in the two datasets. Without changes, epsilon of all waves is that of one shuffle of the
-    permanent reports. A change draws a new report. As other people's reports stay the same, two waves reveal the old
-    and the new report (`change_shows`), unless each wave adds fresh randomness. With fresh reports in every wave,
-    epsilon is `dp.compose([(protocol, waves)])`, which grows without limit.
+    waves. The waves at which the values change (at most `changes` times), or return to an earlier value whose report is
+    reused, are the same in the two datasets. Without changes, epsilon of all waves is that of one shuffle of the
+    permanent reports. A change draws a new report. Since other reports stay the same, two waves reveal the old and the
+    new report (`change_shows`), unless each wave adds fresh randomness. With fresh reports in every wave, epsilon is
+    `dp.compose([(protocol, waves)])`, which grows without limit.
 
     Args:
         protocol: the permanent reports: randomizer, shuffler (without dummies or random bits of servers) and n, the

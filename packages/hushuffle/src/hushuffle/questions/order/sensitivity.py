@@ -273,9 +273,8 @@ def everybody_alpha(theta: float, *, n: int, distance: Distance = "kendall") -> 
     """Return alpha (nats) of a Mallows shuffle of dispersion theta for the group of all n people.
 
     alpha bounds the effect of any de Finetti attack. For any prior belief and knowledge of an adversary, a release
-    changes the probability that person i holds record j by a factor of at most e**alpha, in either direction. Exact
-    (rounded up once): e**alpha is the supremum of this factor over all beliefs. It does not depend on the reference
-    order.
+    changes the probability that person i holds record j by a factor of at most e**alpha, up or down. Exact, rounded up
+    once: e**alpha is the supremum of this factor over all beliefs. It does not depend on the reference order.
 
     Raises:
         InvalidInputError: theta < 0, n < 1, or an unknown distance.

@@ -217,9 +217,8 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = Non
 def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None) -> float:
     """Return the largest local epsilon (nats) of k-ary randomized response for which `alpha` is at most `alpha_bits`.
 
-    `alpha` is the most information, in bits, that a report reveals about its sender, one of n people. The result is
-    rounded down; math.inf if no noise is necessary. With g, the mechanism is local hashing with g buckets, and the
-    upper bound on its `alpha` must not exceed `alpha_bits`.
+    `alpha` is the most information, in bits, that a report reveals about its sender, one of n people. Rounded down;
+    math.inf: no noise is necessary. With g: for local hashing with g buckets and the upper bound on its `alpha`.
 
     Raises:
         InvalidInputError: an argument out of range, or an `alpha_bits` that needs truth with less than 2**-64.

@@ -39,7 +39,7 @@ _LARGEST: Final = 1 << 31
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnView:
-    """Counts of columns to release, with their dummies. A column holds the entries of all filters at one position.
+    """Counts of columns to release, with their dummies. A column holds the entries of all Bloom filters at one position.
 
     Args:
         publishers: numbers (from 0) of the publishers whose entries of a column the view uses, without repetition.
@@ -178,7 +178,7 @@ class ColumnView:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnViews(_checks.ByName):
-    """Several views of the same publishers' filters, released together, each with its own dummies.
+    """Several views of the same publishers' Bloom filters, released together, each with its own dummies.
 
     A view (`ColumnView`) counts kinds of columns. A column holds the entries of all filters at one position.
 

@@ -51,7 +51,7 @@ class LocalHashing(Mechanism):
         k: number of values, 2 to 2**27.
         g: number of buckets, 2 to 2 * 10**9; default: `best_fast_g`.
         epsilon: local epsilon in nats, > 0. With `math.inf`, the bucket is always truthful, and only `BlanketMessages`
-            protect it; as many are needed as for `RandomizedResponse` with g values.
+            protect it; about as many are needed as for `RandomizedResponse` with g values.
         family: "auto", "binary" or "affine".
 
     Raises:

@@ -46,7 +46,7 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     number of known people or the number of unknown reports is odd. For more values V is exact if few people are known
     or all known people have one value. Otherwise V is a certified bracket. In all tested cases the bounds on V - 1/k,
     for k values, differed by less than 25 % (k = 3), 12 % (k = 5) and 2 % (k = 20) for `Strong()`; by less than 51 %,
-    16 % and 3 % for `Informed(m=...)`; and by a factor 3.3 for large given histograms of several values.
+    16 % and 3 % for `Informed(m=...)`; and by a factor 3.3 for given histograms of many people with several values.
 
     For other mechanisms, V is exact without a shuffler, and for the uninformed adversary if there are few histograms of
     reports. Otherwise it is a certified bracket if the mechanism has a matrix or its reports are sets

@@ -219,8 +219,8 @@ def janus(task: bytes, *, task_id: bytes, role: str, laplace: float = 0.0) -> st
     this aggregator may have.
 
     Raises:
-        DataError: the bytes are no task configuration, or have another VDAF. InvalidInputError: `task_id` has not 32
-        bytes, `role` is not "Leader" or "Helper", or noise for another VDAF.
+        DataError: the bytes are no task configuration, or have another VDAF.
+        InvalidInputError: `task_id` has not 32 bytes, `role` is not "Leader" or "Helper", or noise for another VDAF.
     """
     if len(task_id) != 32:
         _checks.reject("task_id", "32 random bytes", f"<{len(task_id)} bytes>")

@@ -39,7 +39,7 @@ _LARGEST: Final = 1 << 31
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnView:
-    """Counts of columns to release, with their dummies. A column holds the entries of all Bloom filters at one position.
+    """Counts of columns to release, with dummies. A column holds the entries of all Bloom filters at one position.
 
     Args:
         publishers: numbers (from 0) of the publishers whose entries of a column the view uses, without repetition.

@@ -96,14 +96,17 @@ def design(
     shuffler is compromised. The search minimizes the error under a convex constraint on an approximate (Gaussian)
     central epsilon, and adjusts it until the certified upper bound meets the target. For losses of single reports, the
     error is within a few thousandths of the minimum under that constraint. For "shares" and "distribution", the search
-    starts from the best combination of many candidate reports and ends at a local minimum. For unordered values the
+    starts from the best combination of many candidate reports, and ends at a local minimum. For unordered values the
     gain over `RandomizedResponse` and `SubsetSelection` is small or zero.
 
     Args:
-        n: number of people. k: number of values, 2 to 16. epsilon: the target for central epsilon in nats, above 0, at
-        most 40. delta: in (0, 1). local_epsilon_max: upper limit of the local epsilon in nats, above 0, at most 40. The
-        search stays below ln(n), since above it fewer than one other person is expected to send the same report. loss:
-        the error of the estimated shares ("shares"), or of their cumulative sums, for ordered values
+        n: number of people.
+        k: number of values, 2 to 16.
+        epsilon: the target for central epsilon in nats, above 0, at most 40.
+        delta: in (0, 1).
+        local_epsilon_max: upper limit of the local epsilon in nats, above 0, at most 40. The search stays below
+            ln(n), since above it fewer than one other person is expected to send the same report.
+        loss: the error of the estimated shares ("shares"), or of their cumulative sums, for ordered values
             ("distribution"); of a single report, which is then one of the k values: "absolute" or "squared" distance in
             steps, or "match" (1 if it is not the true value); or an array of costs >= 0, shape (k, reports).
 

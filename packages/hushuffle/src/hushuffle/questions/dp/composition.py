@@ -41,7 +41,8 @@ def compose(rounds: Rounds, *, delta: float, progress: Progress | None = None) -
     depend on earlier releases. Whether the person takes part in a round may also depend on earlier releases, if the
     person takes part in each protocol at most as often as listed (`times`); rounds without the person add no loss. The
     upper bound holds for all datasets; the lower bound is attained by explicit datasets, the same in every round of a
-    protocol. At delta = 0 the result is the sum of the pure guarantees, which is attained.
+    protocol. At delta = 0 the result is the sum of the pure guarantees, which is attained. For a single round the
+    result is that of `dp.epsilon`.
 
     Args:
         rounds: protocols (or what `dp.per_person` or `dp.from_pld` gives), or pairs (protocol, times), each with

@@ -64,8 +64,7 @@ def configuration(
     """Return the `TaskConfiguration` of a release of sums, as DAP encodes it, with the certificate as an extension.
 
     Args:
-        protocol: secure aggregation without servers' noise, which no certificate counts; its `n` is the minimum batch
-            size.
+        protocol: secure aggregation without server noise, which no certificate counts; `n` is the minimum batch size.
         delta: delta of the certified guarantee.
         task_info: 1 to 255 bytes that distinguish this task from others.
         leader: the URL of the leader.

@@ -189,7 +189,8 @@ def page() -> Iterator[str]:
     yield ""
     yield "## Against published bounds"
     yield ""
-    yield "The last columns are valid published bounds (`hs.dp.published`; *closed*: closed forms), divided by the upper ε."
+    closed = "*closed*: closed forms"
+    yield f"The last columns are valid published bounds (`hs.dp.published`; {closed}), divided by the upper ε."
     yield ""
     yield from grid(unit)
     yield "## Time against n"

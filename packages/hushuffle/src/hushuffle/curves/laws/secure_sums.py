@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -75,6 +76,9 @@ _CUT: Final = 1e-3
 _LEAST: Final = 1e-100
 """Smallest probability down to which dominating pairs are tabulated."""
 
+_RANGES: Final = (300, 30, 6)
+"""With two values, the number of others with one of them is in a range that ends at this part of all others."""
+
 _TINY: Final = 5e-324
 
 
@@ -84,15 +88,22 @@ class Column(PrivacyCurve):
 
     In the first dataset the target has the column's value, in the second another value. The bit is 1 with probability
     `truth` for people with the column's value, and with probability `lie` for other people. The reversed order is this
-    curve for the complemented bits, with truth 1 - lie and lie 1 - truth.
+    curve for the complemented bits, with truth 1 - lie and lie 1 - truth. Of the others, `least` to `most` (None: all)
+    people's bits are 1 with probability `truth`.
     """
 
     truth: Fraction
     lie: Fraction
     n: int
     coins: int = 0
+    least: int = 0
+    most: int | None = None
     sources = (DARROCH,)
     proof = "every composition of the other people, summed from its characteristic function (in blocks at large n)"
+
+    @property
+    def _stop(self) -> int:
+        return self.n if self.most is None else self.most + 1
 
     @cached_property
     def pure(self) -> float:
@@ -111,18 +122,19 @@ class Column(PrivacyCurve):
         alone = float(local(np.array([truth, float(1 - self.truth)]), np.array([lie, float(1 - self.lie)]), epsilon))
         if 1 - self.truth < _RARE and not self.coins:
             return alone
-        block = -(-self.n // _COARSE)
-        starts = np.arange(0, self.n, block)
+        stop = self._stop
+        block = -(-(stop - self.least) // _COARSE)
+        starts = np.arange(self.least, stop, block)
         _, high = self._ends(starts, block - 1, epsilon)
         if block > 1:
             best = float(self._ends(starts, 0, epsilon)[0].max())
             fine = -(-block // _SPLIT)
             starts = (starts[high > best][:, None] + np.arange(0, block, fine)).ravel()
-            _, high = self._ends(starts[starts < self.n], fine - 1, epsilon)
+            _, high = self._ends(starts[starts < stop], fine - 1, epsilon)
         return max(min(float(high.max()) * (1 + _HAIR), alone), _TINY)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        starts = np.arange(0, self.n, -(-self.n // _COARSE))
+        starts = np.arange(self.least, self._stop, -(-(self._stop - self.least) // _COARSE))
         low, _ = self._ends(starts, 0, epsilon)
         ones = int(starts[low.argmax()])
         return float(low.max()), Witness(family="one column", others=(self.n - 1 - ones, ones), target=(1, 0))
@@ -152,7 +164,7 @@ class SecureSums(ReportCurve):
     noise: LaplaceNoise | None = None
     revealing = True
     level: float | None = None
-    cache: dict[float, tuple[LossLattice, LossLattice]] = field(default_factory=dict, repr=False)
+    cache: dict[float, list[tuple[LossLattice, LossLattice]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -227,20 +239,35 @@ class SecureSums(ReportCurve):
         while bound < 1 or self.coins or self.noise is not None:
             if negligible not in self.cache:
                 step = common_step([(self.old, 1), (self.new, 1)])
-                old = new = TabulatedCurve.of(self.old, step=step, negligible=negligible)
-                if self.new is not self.old:
-                    new = TabulatedCurve.of(self.new, step=step, negligible=negligible)
-                self.cache[negligible] = old.pair(new), new.pair(old)
-            pairs = self.cache[negligible]
-            parts = [(pair, 1) for pair in pairs]
-            bound = min(bound, LossSum.of(parts, tilt=best_tilt(parts, epsilon=epsilon)).upper(epsilon))
-            missing = sum(pair.infinity for pair in pairs)
+                self.cache[negligible] = [way for part in self._parts() for way in _ways(part, step, negligible)]
+            ways = [[(pair, 1) for pair in pairs] for pairs in self.cache[negligible]]
+            worst = max(LossSum.of(way, tilt=best_tilt(way, epsilon=epsilon)).upper(epsilon) for way in ways)
+            bound, missing = min(bound, worst), max(sum(pair.infinity for pair, _ in way) for way in ways)
             # If no refinement lowers the mass at infinity, the values are revealed with that probability.
             enough = missing <= 10 * _CUT * bound or missing > before / 2 or negligible < _LEAST
             if self.level is not None or enough:
                 return max(bound, _TINY)
             negligible, before = negligible * 1e-9, missing
         return 1.0
+
+    def _parts(self) -> list[tuple[PrivacyCurve, ...]]:
+        """Curves of the first column in both orders, and of the second, for ranges of the number y of the first value.
+
+        If there are two values, n - 1 - y others have the second. Then y is at most n - 1 - y, without loss of
+        generality. Otherwise one range holds all numbers.
+        """
+        old, new = self.old, self.new
+        if self.law.k > 2 or old is new or not isinstance(old, Column) or not isinstance(new, Column):
+            return [(old, new, old, new)]
+        others = self.n - 1
+        cuts = sorted({0, *(others // part for part in _RANGES), others // 2 + 1})
+        few = [(start, stop - 1) for start, stop in pairwise(cuts)]
+        parts = list[tuple[PrivacyCurve, ...]]()
+        for least, most in few:
+            low, high = (least, most), (others - most, others - least)
+            columns = ((old, low), (new, high), (old, high), (new, low))
+            parts.append(tuple(replace(curve, least=first, most=last) for curve, (first, last) in columns))
+        return parts
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         return max(((pair.divergence(epsilon), pair.witness) for pair in self._pairs), key=lambda end: end[0])
@@ -305,6 +332,15 @@ class SecureSums(ReportCurve):
         if self.noise is None:
             return law, missing
         return self.noise.added(law, LOG_TAIL), missing + 2 * math.exp(LOG_TAIL)
+
+
+def _ways(part: tuple[PrivacyCurve, ...], step: float, negligible: float) -> Iterator[tuple[LossLattice, LossLattice]]:
+    """The pairs of the two columns whose product dominates, in each order of the datasets; see `SecureSums._parts`."""
+    tables = {id(curve): TabulatedCurve.of(curve, step=step, negligible=negligible) for curve in part}
+    old, new, other_old, other_new = (tables[id(curve)] for curve in part)
+    yield old.pair(new), other_new.pair(other_old)
+    if part[0] is not part[2]:
+        yield new.pair(old), other_old.pair(other_new)
 
 
 def _towards_the_middle(law: Floats) -> Floats:

@@ -330,3 +330,21 @@ def test_what_else_is_wrong_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="from 0 to 1"):
         crowd.member(2)
     assert crowd.describe().startswith("5 people: every person reports one of 5 values")
+
+
+@pytest.mark.parametrize(
+    ("crowd", "most"),
+    [
+        (
+            mixed((500, hs.SubsetSelection(k=8, w=2, epsilon=1.0)), (500, hs.SubsetSelection(k=8, w=2, epsilon=3.0))),
+            1.02,
+        ),
+        (mixed((500, hs.UnaryEncoding(k=8, epsilon=1.0)), (500, hs.UnaryEncoding(k=8, epsilon=3.0))), 1.06),
+        (mixed((1000, hs.SubsetSelection(k=10, w=3, epsilon=2.0)), shuffler=hs.Scrambler(dummies=500)), 1.06),
+        (mixed((100, hs.SubsetSelection(k=10, w=3, epsilon=2.0)), shuffler=hs.Scrambler(dummies=50)), 1.06),
+    ],
+)
+def test_reports_with_more_noise_hide_more(crowd: hs.MixedProtocol, most: float) -> None:
+    for group in range(len(crowd.parts)):
+        figure = hs.dp.epsilon(crowd.member(group), delta=1e-6)
+        assert figure.lower < figure.upper < most * figure.lower

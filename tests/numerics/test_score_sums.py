@@ -40,6 +40,15 @@ def test_a_tilted_mass_that_vanishes_is_refused(monkeypatch: pytest.MonkeyPatch)
         score_sums._smoothed(scores([-1e5], 1.0), ONE, ONE, 0.01)
 
 
+def test_products_of_powers_equal_the_powers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evenly spaced numbers of terms share powers of the transform; the last row of products is incomplete."""
+    one, counts = scores([1.0, 0.2, -0.7], 0.3), 50 + 7.0 * np.arange(11)
+    weights = np.linspace(1, 2, counts.size)
+    products = positive_part(one, counts, weights, smoothing=0.01)
+    monkeypatch.setattr(score_sums, "_ROWS", counts.size)
+    assert products == pytest.approx(positive_part(one, counts, weights, smoothing=0.01), rel=1e-11)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_a_bound_from_tilted_variances_is_above_enumeration(seed: int) -> None:
     """Sums of differently distributed scores, with the whole range and an interval in the middle."""

@@ -105,16 +105,17 @@ class Channel:
 
 
 def _as_matrix(matrix: npt.ArrayLike | Sequence[Sequence[Fraction | float]]) -> npt.NDArray[Any]:
-    raw = np.array(matrix, dtype=object)
+    raw = np.array(matrix, dtype=np.float64 if getattr(matrix, "dtype", None) == np.float64 else object)
     if raw.ndim != 2 or 0 in raw.shape:
         _checks.reject("matrix", "a matrix with at least one row and one column", f"<shape {raw.shape}>")
     array: npt.NDArray[Any]
-    if all(isinstance(entry, Fraction | int | np.integer) for entry in raw.flat):
+    entries = raw.flat if raw.dtype == object else ()  # floats need no check of each entry
+    if entries and all(isinstance(entry, Fraction | int | np.integer) for entry in entries):
         array = np.array([[Fraction(int(e)) if not isinstance(e, Fraction) else e for e in row] for row in raw])
         array = array.astype(object)
         bad = [position for position, row in enumerate(array) if sum(row) != 1]
     else:
-        if any(isinstance(entry, str | bytes) for entry in raw.flat):
+        if any(isinstance(entry, str | bytes) for entry in entries):
             _checks.reject("matrix", "numbers", "<something else>")
         try:
             array = raw.astype(np.float64)

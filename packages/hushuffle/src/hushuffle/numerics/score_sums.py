@@ -48,6 +48,9 @@ _BLOCK: Final = 16
 _CELLS: Final = 1 << 16
 """Number of powers of transforms that are computed together."""
 
+_ROWS: Final = 8
+"""Number of powers of a transform above which products of powers replace them."""
+
 _SMALL: Final = 80.0
 """Nodes are left out if the modulus of the product of transforms is below e**-80 there."""
 
@@ -334,12 +337,21 @@ def _smoothed(scores: ReportScores, counts: Floats, weights: Floats, smoothing: 
     logarithms = counts * (transform.log_mass + transform.slack)
     if float(logarithms.max()) > 700:  # all scores are within rounding error: the bound is trivial
         return math.inf
-    raised = np.zeros(counts.size)
-    for part in range(0, counts.size, rows := max(1, _CELLS // share.size)):
-        value, error = transform.power(counts[part : part + rows, None])
-        wrong = (error + 64 * EPS * np.abs(value)) @ (share * size)
-        terms = (value * (share * kernel)).real.sum(axis=1)
-        raised[part : part + rows] = np.maximum(terms + wrong * (1 + EPS * share.size) + tail, 0.0)
+    # Powers of evenly spaced counts are products: counts[a * width + b] = counts[a * width] + (counts[b] - counts[0]).
+    even = counts.size > _ROWS and np.ptp(np.diff(counts)) == 0 and counts[0] < counts[1]
+    width = math.isqrt(counts.size) if even else 1
+    more, more_error = np.ones((1, share.size)), np.zeros((1, share.size))
+    if even:
+        more, more_error = transform.power((counts[:width] - counts[0])[:, None])
+    weighed = share * size * (1 + EPS * share.size)
+    rows = []
+    for part in range(0, counts.size, stride := width * max(1, _CELLS // share.size)):
+        value, error = transform.power(counts[part : part + stride : width, None])
+        terms = (value * (share * kernel)) @ more.T
+        wrong = (error * weighed) @ (np.abs(more) + more_error).T
+        wrong += (np.abs(value) * weighed) @ (more_error + (64 + share.size) * EPS * np.abs(more)).T
+        rows.append(np.maximum(terms.real + wrong + tail, 0.0).ravel())
+    raised = np.concatenate(rows)[: counts.size]
     raised = np.exp(logarithms) * raised * (1 + 32 * EPS)
     # If no score occurs, the sum is 0, but smoothing contributes E[Z]_+.
     nothing, touched = max(1 - float(scores.mass.sum()) - 1e-13, 0.0), nodes.tau / np.sqrt(2 * np.pi)

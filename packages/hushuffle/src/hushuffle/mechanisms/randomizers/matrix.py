@@ -145,10 +145,11 @@ class MatrixRandomizer(Mechanism):
 
 def _whole_weights(row: npt.NDArray[Any]) -> tuple[int, ...]:
     """Return integers proportional to `row` with sum 2**64: rounded down alike, the remainder added to the largest."""
-    exact = [Fraction(entry) for entry in row.tolist()]
-    total = sum(exact)
-    weights = [math.floor(SCALE * entry / total) for entry in exact]
-    most = max(exact)
+    ratios = [entry.as_integer_ratio() for entry in row.tolist()]
+    common = math.lcm(*(below for _, below in ratios))
+    exact = [above * (common // below) for above, below in ratios]
+    total, most = sum(exact), max(exact)
+    weights = [SCALE * entry // total for entry in exact]
     largest = [y for y, entry in enumerate(exact) if entry == most]
     each, left = divmod(SCALE - sum(weights), len(largest))
     for place, y in enumerate(largest):

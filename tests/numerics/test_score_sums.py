@@ -42,7 +42,7 @@ def test_a_tilted_mass_that_vanishes_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_products_of_powers_equal_the_powers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evenly spaced numbers of terms share powers of the transform; the last row of products is incomplete."""
-    one, counts = scores([1.0, 0.2, -0.7], 0.3), 50 + 7.0 * np.arange(11)
+    one, counts = scores([1.0, 0.2, -0.7], 0.3), np.arange(50.0, 127.0, 7.0)
     weights = np.linspace(1, 2, counts.size)
     products = positive_part(one, counts, weights, smoothing=0.01)
     monkeypatch.setattr(score_sums, "_ROWS", counts.size)

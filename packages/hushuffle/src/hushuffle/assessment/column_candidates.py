@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,8 +30,6 @@ _HAIR: Final = 1e-9
 """A local epsilon of four digits is rounded to itself, whatever the last bit of a product of floats is."""
 _FIRST: Final = 1.0
 _STEP: Final = 1.25
-_COARSE: Final = 5e-3
-"""Relative resolution of a local epsilon of several columns."""
 _FEW: Final = 4
 """The local epsilons of up to this number of columns are listed."""
 _RESPONSE: Final[Mapping[str, Any]] = {"kind": "randomized-response", "epsilon": 1.0}
@@ -182,9 +181,9 @@ class CollectionSearch(NoiseSearch):
         # The composition of columns takes longer than one column, whose local epsilon is a good first guess.
         epsilon, guess = self.wishes.targets.epsilon, None
         if epsilon is not None:
-            alone = self.parts[-1].with_epsilon(epsilon / len(self.parts))
+            alone = self.parts[-1].with_epsilon(epsilon / math.sqrt(len(self.parts)))
             guess = alone.private(_FIRST, stride=4.0)
-        return self.private(_FIRST if guess is None else guess, stride=_STEP, resolution=_COARSE)
+        return self.private(_FIRST if guess is None else guess, stride=_STEP)
 
     def short(self, protocol: list[Protocol], *, rough: bool = False) -> float:
         epsilon = self.wishes.targets.epsilon

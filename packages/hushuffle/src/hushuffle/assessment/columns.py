@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from hushuffle.assessment.findings import SHUFFLER
 from hushuffle.assessment.messages import messages_of
 from hushuffle.assessment.minimum_batch import SmallestBatch, device, released, unreached, wanted_epsilon
 from hushuffle.assessment.targets import Choice, Point, targets
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Cell, Finding, Population, Progress, Report, Table, Unanswered, Warned, silent
@@ -25,6 +26,7 @@ from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, excess_together, number_of_people, with_local_epsilon
 from hushuffle.questions.dp.certificate import of_rounds
+from hushuffle.questions.dp.composition import curves_of
 from hushuffle.report.formatting import attained
 from hushuffle.specification import Collection, Specification, build_adversaries
 from hushuffle.specification._base import unfit
@@ -118,7 +120,8 @@ class SeveralColumns(Collected):
             binding, factor = "local_epsilon", limit / local[-1].bound.upper * (1 - 1e-12)
         chosen = _scaled(written, factor)
         tell("comparing", 0.9)
-        central = all_central(collection, list(chosen.values()))
+        central = solution.bound if binding == "epsilon" else None
+        central = central or all_central(collection, list(chosen.values()))
         points = tuple(
             Point(
                 settings={
@@ -290,15 +293,20 @@ def _words(collection: Collection) -> str:
     return f"your answers to all {len(collection.columns):,} columns{_rounds(collection)}"
 
 
-def all_central(collection: Collection, protocols: list[Protocol]) -> Bound:
+def all_central(collection: Collection, protocols: Sequence[Protocol]) -> Bound:
     """Return the central epsilon (nats) of all columns in all rounds together."""
-    return dp.compose([(protocol, collection.rounds) for protocol in protocols], delta=collection.delta)
+    return dp.compose(_curves(collection.rounds, *protocols), delta=collection.delta)
 
 
-def all_excess(collection: Collection, protocols: list[Protocol], epsilon: float, *, rough: bool = False) -> float:
+def all_excess(collection: Collection, protocols: Sequence[Protocol], epsilon: float, *, rough: bool = False) -> float:
     """Return by how much delta of all columns in all rounds together exceeds that of the collection at `epsilon`."""
-    rounds = [(protocol, collection.rounds) for protocol in protocols]
-    return excess_together(rounds, epsilon, collection.delta, rough=rough)
+    return excess_together(_curves(collection.rounds, *protocols), epsilon, collection.delta, rough=rough)
+
+
+@lru_cache(maxsize=4)
+def _curves(rounds: int, *protocols: Protocol) -> list[tuple[PrivacyCurve, int]]:
+    """Return the privacy curve of each different protocol: with it, its excess and its figure share their tables."""
+    return curves_of([(protocol, rounds) for protocol in protocols])
 
 
 def _private(collection: Collection, epsilon: float) -> Requirement[list[Protocol]]:

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property
 from itertools import product
 from typing import Any, Final
 
@@ -46,6 +46,8 @@ _FINE: Final = 1e-3
 _STEP: Final = 1.05
 """The factor between the first local epsilons that are tried, if one near the solution is given."""
 _HAIR: Final = 1e-3
+_LOOSE: Final = 0.2
+"""Excess below minus this: estimates were too large, and a certified search finds less noise."""
 _SMALL: Final = 1e-3
 """The smallest local epsilon that is tried if there is no accuracy target."""
 
@@ -102,27 +104,36 @@ class NoiseSearch(Search):
         least = least_accurate(self.limited, wanted, fine=fine)
         return None if least is None else min(rounded(least, up=True, digits=self.wishes.digits), LARGEST_LOCAL)
 
-    def private(self, near: float | None = None, *, stride: float = _STEP, resolution: float = _FINE) -> float | None:
+    def private(self, near: float | None = None, *, stride: float = _STEP) -> float | None:
         """Return the largest local epsilon that meets the privacy targets; None if none of those tried does.
 
-        If a local epsilon `near` is given, the search begins there, and moves by factors of `stride`.
+        If a local epsilon `near` is given, the search begins there, and moves by factors of `stride`. The result of a
+        search among estimates suffices if certified figures meet the targets there.
         """
         epsilon, most = self.wishes.targets.epsilon, self._most_local()
         # A local epsilon of at most the target for central epsilon meets this target for any number of people.
         least = _SMALL if epsilon is None else min(epsilon / self.reports, most) * (1 - _HAIR)
         noise = Parameter(
             name="local epsilon",
-            apply=self.protocol,
+            apply=float,
             easiest=min(_SMALL, most),
             hardest=most,
             start=least if near is None else min(near, most),
             stride=math.inf if near is None else stride,
-            resolution=resolution,
+            resolution=_FINE,
         )
-        solution = solve(noise, Requirement(excess=self.short, estimate=partial(self.short, rough=True)))
-        if solution is None or solution.value == most:
-            return None if solution is None else most
-        return rounded(solution.value * (1 - min(resolution, _HAIR)), up=False, digits=self.wishes.digits)
+        excess = cache(lambda local: self.short(self.protocol(local)))
+        estimate = cache(lambda local: self.short(self.protocol(local), rough=True))
+        for certified in (False, True):
+            requirement = Requirement[float](excess=estimate)
+            if certified:
+                requirement = Requirement(excess=excess, estimate=estimate)
+            local = None if (solution := solve(noise, requirement)) is None else solution.value
+            if local is not None and local < most:
+                local = rounded(local * (1 - _HAIR), up=False, digits=self.wishes.digits)
+            if not certified and local is not None and -_LOOSE < excess(local) <= 0:
+                break
+        return local
 
     def _most_local(self) -> float:
         """Return the largest local epsilon that meets targets.local_epsilon, the limit if the shuffler fails."""

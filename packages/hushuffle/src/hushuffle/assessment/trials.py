@@ -100,7 +100,9 @@ def error_with(protocol_with: Callable[[float], Protocol], local_epsilon: float)
         return math.inf
 
 
-def least_accurate(error: Callable[[float], float], wanted: float, *, fine: float = FINE) -> float | None:
+def least_accurate(
+    error: Callable[[float], float], wanted: float, *, fine: float = FINE, start: float = LEAST
+) -> float | None:
     """Return the smallest local epsilon whose `error` is at most `wanted`; None if there is none.
 
     >>> import hushuffle as hs
@@ -110,9 +112,19 @@ def least_accurate(error: Callable[[float], float], wanted: float, *, fine: floa
     >>> round(least_accurate(lambda local: error_with(survey, local), 0.05), 4)
     0.6549
     """
-    noise = Parameter(name="local epsilon", apply=error, easiest=LARGEST_LOCAL, hardest=LEAST, resolution=fine)
+    noise = Parameter(
+        name="local epsilon", apply=error, easiest=LARGEST_LOCAL, hardest=LEAST, start=start, resolution=fine
+    )
     solution = solve(noise, Requirement(excess=lambda error: log_excess(error, wanted)))
-    return None if solution is None else solution.value
+    if solution is None:
+        return None
+    # Settings that depend on epsilon, like a number of buckets, make the error jump: less may suffice as well.
+    less = next((at for share in _LESS if (at := share * solution.value) >= LEAST and error(at) <= wanted), None)
+    return solution.value if less is None else least_accurate(error, wanted, fine=fine, start=less)
+
+
+_LESS: Final = (0.9, 0.8, 0.7)
+"""Shares of a solution at which `least_accurate` looks for a smaller one."""
 
 
 def deviation(

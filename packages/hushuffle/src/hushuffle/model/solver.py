@@ -23,8 +23,9 @@ _HAIR: Final = 1e-6
 """A figure that exceeds the limit by this fraction is accepted where the excess proves the limit itself."""
 
 _FAR: Final = 50.0
-_MOST: Final = 1e6
-"""The search interpolates as if no excess were larger, or smaller than minus this."""
+_BEYOND: Final = 1.1
+_JUMP: Final = 1.0
+"""Largest step, in the logarithm of the parameter, by which a search follows the slope of its excess."""
 
 _ROUGH: Final = 1e-3
 """Relative resolution of a search among estimates."""
@@ -115,13 +116,13 @@ def solve(
     >>> solution.value, solution.beyond, solution.monotone
     (22, 23, True)
     """
-    begun = 0.0
+    begun, slope = 0.0, 0.0
     if requirement.estimate is not None:
         rough, begun = replace(parameter, resolution=max(parameter.resolution, _ROUGH)), 0.5
         first = _SolverSearch(rough, Requirement(excess=requirement.estimate), lambda at, done: tell(at, begun * done))
         if (near := first.solution()) is not None:
-            parameter = replace(parameter, start=near.value, stride=1 + rough.resolution)
-    search = _SolverSearch(parameter, requirement, lambda at, done: tell(at, begun + (1 - begun) * done))
+            parameter, slope = replace(parameter, start=near.value, stride=1 + rough.resolution), first.slope
+    search = _SolverSearch(parameter, requirement, lambda at, done: tell(at, begun + (1 - begun) * done), slope)
     return search.solution()
 
 
@@ -129,9 +130,9 @@ class _SolverSearch(Generic[D]):
     """One search. It counts from 1 where whole values begin at 0 or below, so that logarithms exist."""
 
     def __init__(
-        self, parameter: Parameter[D], requirement: Requirement[D], tell: Callable[[str, float], None]
+        self, parameter: Parameter[D], requirement: Requirement[D], tell: Callable[[str, float], None], slope: float = 0
     ) -> None:
-        self._parameter, self._requirement, self._tell = parameter, requirement, tell
+        self._parameter, self._requirement, self._tell, self._guess = parameter, requirement, tell, slope
         low, high = sorted((parameter.easiest, parameter.hardest))
         self._shift = max(1 - low, 0) if parameter.whole else 0
         self._limits = low + self._shift, high + self._shift
@@ -155,6 +156,25 @@ class _SolverSearch(Generic[D]):
             if self._excess(bad) <= 0:
                 good = bad
         return self._verified(*self._narrowed(good, bad))
+
+    @property
+    def slope(self) -> float:
+        """By how much the excess changes, relative to the logarithm of the place, near the least excesses; or 0."""
+        (_, first, here), *rest = self._nearest or [(0.0, 0.0, 1.0)]
+        return abs((first - rest[0][1]) / (here - rest[0][2])) if rest else self._guess
+
+    @property
+    def _nearest(self) -> list[tuple[float, float, float]]:
+        """Up to three different finite excesses, those nearest to 0 first: |excess|, excess, logarithm of the place."""
+        finite = {excess: place for place, excess in self._excesses.items() if abs(excess) < _FAR}
+        return sorted((abs(excess), excess, math.log(place)) for excess, place in finite.items())[:3]
+
+    @property
+    def _root(self) -> float:
+        """The logarithm of the place where the nearest excesses predict an excess of 0; nan if there are too few."""
+        near = self._nearest
+        weights = [math.prod(other / (other - own) for _, other, _ in near if other != own) for _, own, _ in near]
+        return sum(weight * place for weight, (*_, place) in zip(weights, near, strict=True)) if near[1:] else math.nan
 
     def _deployment(self, place: float) -> D:
         return self._parameter.apply(place - self._shift)
@@ -186,25 +206,25 @@ class _SolverSearch(Generic[D]):
         stride = self._stride
         if self._requirement.estimate is not None:  # the first steps are small
             self._stride = stride**4
+            if (slope := self.slope) > 0:  # a little beyond the root
+                stride = max(stride, math.exp(min(_BEYOND * abs(self._excesses[place]) / slope, _JUMP)))
         if limit > place:
             return self._within(max(place * stride, place + 1) if self._parameter.whole else place * stride)
         return self._within(min(place // stride, place - 1) if self._parameter.whole else place / stride)
 
     def _narrowed(self, good: float, bad: float) -> tuple[float, float]:
         """Narrow the interval from `good`, which meets the requirement, to `bad`, which misses it."""
-        whole, turn = self._parameter.whole, 0
-        while abs(math.log(bad / good)) > self._parameter.resolution and not (whole and abs(bad - good) <= 1):
-            low, high = self._excess(good), self._excess(bad)
-            if turn % 2 or (math.isinf(low) and math.isinf(high)):
+        whole, turn, finest = self._parameter.whole, 0, self._parameter.resolution
+        while abs(width := math.log(bad / good)) > finest and not (whole and abs(bad - good) <= 1):
+            # The predicted place, and a little beyond as seen from the nearer end, so that both bounds move.
+            share, beyond = (self._root - math.log(good)) / width, 0.4 * finest / abs(width)
+            share += beyond if abs(self._excesses[good]) < abs(self._excesses[bad]) else -beyond
+            if turn % 4 == 3 or not 0 < share < 1:
                 share = 0.5
-            else:
-                low, high = max(low, -_MOST), min(high, _MOST)
-                # A little beyond the root as seen from the nearer end, so that both bounds move.
-                share = min(max(-low / (high - low) * (0.98 if turn % 4 else 1.02), 0.05), 0.95)
             point = good * (bad / good) ** share
             if whole:
                 point = min(max(round(point), min(good, bad) + 1), max(good, bad) - 1)
-            elif point in (good, bad):
+            elif point in (good, bad) and (point := good * (bad / good) ** 0.5) in (good, bad):
                 break
             good, bad = (point, bad) if self._excess(point) <= 0 else (good, point)
             turn += 1

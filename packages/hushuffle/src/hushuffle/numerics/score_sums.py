@@ -340,22 +340,28 @@ def _smoothed(scores: ReportScores, counts: Floats, weights: Floats, smoothing: 
     # Powers of evenly spaced counts are products: counts[a * width + b] = counts[a * width] + (counts[b] - counts[0]).
     even = counts.size > _ROWS and np.ptp(np.diff(counts)) == 0 and counts[0] < counts[1]
     width = math.isqrt(counts.size) if even else 1
-    more, more_error = np.ones((1, share.size)), np.zeros((1, share.size))
+    more, more_error = np.ones((1, share.size), dtype=np.complex128), np.zeros((1, share.size))
     if even:
         more, more_error = transform.power((counts[:width] - counts[0])[:, None])
     weighed = share * size * (1 + EPS * share.size)
     rows = []
     for part in range(0, counts.size, stride := width * max(1, _CELLS // share.size)):
         value, error = transform.power(counts[part : part + stride : width, None])
-        terms = (value * (share * kernel)) @ more.T
+        terms = _products(value * (share * kernel), more)
         wrong = (error * weighed) @ (np.abs(more) + more_error).T
-        wrong += (np.abs(value) * weighed) @ (more_error + (64 + share.size) * EPS * np.abs(more)).T
-        rows.append(np.maximum(terms.real + wrong + tail, 0.0).ravel())
+        wrong += (np.abs(value) * weighed) @ (more_error + 64 * EPS * np.abs(more)).T
+        rows.append(np.maximum(terms + wrong + tail, 0.0).ravel())
     raised = np.concatenate(rows)[: counts.size]
     raised = np.exp(logarithms) * raised * (1 + 32 * EPS)
     # If no score occurs, the sum is 0, but smoothing contributes E[Z]_+.
     nothing, touched = max(1 - float(scores.mass.sum()) - 1e-13, 0.0), nodes.tau / np.sqrt(2 * np.pi)
     return float(weights @ np.maximum(raised - nothing**counts * touched * (1 - 1e-12), 0.0))
+
+
+def _products(left: Complex, right: Complex) -> Floats:
+    """Return the real part of `left` times `right` transposed; its rounding error barely grows with their length."""
+    blocks = [left[:, at : at + _BLOCK] @ right[:, at : at + _BLOCK].T for at in range(0, left.shape[1], _BLOCK)]
+    return np.asarray(np.stack(blocks, axis=-1).real.sum(axis=-1))
 
 
 def beyond(nodes: Nodes, *, power: int) -> float:

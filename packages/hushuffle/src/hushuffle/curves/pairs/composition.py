@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -45,6 +46,10 @@ _CUT: Final = 1e-3
 
 _CUTS: Final = ((_CUT, 2**20), (0.03, None), (0.3, None))
 """Such shares, each with the longest lattice: rare losses of probabilities rounded to 2**-64 make lattices long."""
+
+
+_TABLES: Final[WeakKeyDictionary[PrivacyCurve, tuple[tuple[bool, float, float], TabulatedCurve]]] = WeakKeyDictionary()
+"""The last table of each curve, and what it was computed for."""
 
 
 def composed_epsilon(laws: Laws, *, delta: float, tell: Progress = silent) -> Bound:
@@ -150,13 +155,12 @@ class Tables:
     """Tables of the curves' upper bounds for one `delta` and any number of rounds, once for each lattice step."""
 
     def __init__(self, laws: Laws, *, delta: float, rough: bool = False) -> None:
-        self._laws, self._delta, self._make = laws, delta, TabulatedCurve.about if rough else TabulatedCurve.of
-        self._made: dict[tuple[int, float, float], TabulatedCurve] = {}
+        self._laws, self._delta, self._rough = laws, delta, rough
 
     def curves(self, times: Sequence[int], *, most: int = 0, cut: float = _CUT) -> list[tuple[TabulatedCurve, int]]:
         """Tables for `times[i]` rounds of curve i, reusable for up to `most` rounds in total."""
         laws = [(law, count) for (law, _), count in zip(self._laws, times, strict=True)]
-        step, share = common_step(laws), cut * self._delta
+        step, share = common_step(laws, rough=self._rough), cut * self._delta
         rounds = sum(times)
         negligible = share / max(most, rounds)
         return [
@@ -164,11 +168,11 @@ class Tables:
         ]
 
     def _table(self, place: int, step: float, negligible: float) -> TabulatedCurve:
-        key = place, step, negligible
-        if key not in self._made:
-            self._made = {known: table for known, table in self._made.items() if known[1:] == key[1:]}
-            self._made[key] = self._make(self._laws[place][0], step=step, negligible=negligible)
-        return self._made[key]
+        law, wanted = self._laws[place][0], (self._rough, step, negligible)
+        if law not in _TABLES or _TABLES[law][0] != wanted:
+            make = TabulatedCurve.about if self._rough else TabulatedCurve.of
+            _TABLES[law] = wanted, make(law, step=step, negligible=negligible)
+        return _TABLES[law][1]
 
 
 def rounds_meet(law: PrivacyCurve, *, epsilon: float, delta: float, most: int) -> Callable[[int], bool]:

@@ -85,8 +85,8 @@ class TabulatedCurve:
     @classmethod
     def about(cls, law: PrivacyCurve, *, step: float, negligible: float) -> TabulatedCurve:
         """Return an approximation of `of`, interpolated between a few points; its deltas are no bounds."""
-        near = law.near(negligible, often=True)
-        fine = max(1.0, np.floor(_SPARSE * FINE * typical_loss(law) / step))
+        near = law.rough(negligible)
+        fine = max(1.0, np.floor(_SPARSE * FINE * _typical_loss(law, law.likely) / step))
         sparse = cls._read(near, near.likely, step=step, negligible=negligible, fine=fine, growth=_SPARSE * _GROWTH)
         middle = sparse.index.size // 2
         at, depth = step * sparse.index[middle], -np.log(np.maximum(sparse.deltas, negligible * 1e-3))
@@ -234,20 +234,20 @@ def typical_loss(law: PrivacyCurve) -> float:
     It is exact for two Gaussians with the same total variation distance, and cached as long as the curve exists.
     """
     if law not in _SPREADS:
-        _SPREADS[law] = _typical_loss(law)
+        _SPREADS[law] = _typical_loss(law, law.upper)
     return _SPREADS[law]
 
 
-def _typical_loss(law: PrivacyCurve) -> float:
-    apart = law.upper(0.0)
+def _typical_loss(law: PrivacyCurve, delta: Callable[[float], float]) -> float:
+    apart = delta(0.0)
     if apart >= 1:
         return _VERY_FAR if math.isinf(law.pure) and law.upper(_FARTHEST) < 1 else law.pure
     least = 0.0 if math.isinf(law.pure) else 1e-9 * law.pure
     return float(min(max(2 * float(ndtri((1 + apart) / 2)), least), law.pure))
 
 
-def common_step(laws: Sequence[tuple[PrivacyCurve, int]]) -> float:
-    """Return a lattice step (nats) that suits the loss distributions of all rounds.
+def common_step(laws: Sequence[tuple[PrivacyCurve, int]], *, rough: bool = False) -> float:
+    """Return a lattice step (nats) that suits the loss distributions of all rounds; `rough`: of approximations.
 
     The step divides the largest loss (if finite) of the curve whose rounds contribute most of the loss's variance.
 
@@ -257,7 +257,8 @@ def common_step(laws: Sequence[tuple[PrivacyCurve, int]]) -> float:
     >>> round(common_step([(privacy_curve(one), 4)]), 6)
     0.05
     """
-    scales = [min(typical_loss(law), _FARTHEST) for law, _ in laws]
+    spreads = (_typical_loss(law, law.likely) if rough else typical_loss(law) for law, _ in laws)
+    scales = [min(spread, _FARTHEST) for spread in spreads]
     shares = [times * scale**2 for scale, (_, times) in zip(scales, laws, strict=True)]
     # Fine enough for the round with the smallest loss, unless the lattice of the sum would become too long.
     step = max(FINE * min(scales), 2e-5 * math.sqrt(sum(shares)))

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -47,6 +48,10 @@ _BLOCK: Final = 16
 
 _CELLS: Final = 1 << 16
 """Number of powers of transforms that are computed together."""
+
+_SINGLE: Final = 64
+_WIDER: Final = 0.04
+"""Nodes of damped sums are evaluated singly up to the first number, then in blocks that grow by this fraction."""
 
 _ROWS: Final = 8
 """Number of powers of a transform above which products of powers replace them."""
@@ -347,7 +352,8 @@ def _smoothed(scores: ReportScores, counts: Floats, weights: Floats, smoothing: 
     rows = []
     for part in range(0, counts.size, stride := width * max(1, _CELLS // share.size)):
         value, error = transform.power(counts[part : part + stride : width, None])
-        terms = _products(value * (share * kernel), more)
+        weighted = value * (share * kernel)
+        terms = _products(weighted, more) if even else weighted.real.sum(axis=1, keepdims=True)
         wrong = (error * weighed) @ (np.abs(more) + more_error).T
         wrong += (np.abs(value) * weighed) @ (more_error + 64 * EPS * np.abs(more)).T
         rows.append(np.maximum(terms + wrong + tail, 0.0).ravel())
@@ -360,7 +366,7 @@ def _smoothed(scores: ReportScores, counts: Floats, weights: Floats, smoothing: 
 
 def _products(left: Complex, right: Complex) -> Floats:
     """Return the real part of `left` times `right` transposed; its rounding error barely grows with their length."""
-    blocks = [left[:, at : at + _BLOCK] @ right[:, at : at + _BLOCK].T for at in range(0, left.shape[1], _BLOCK)]
+    blocks = [left[:, at : at + 32] @ right[:, at : at + 32].T for at in range(0, left.shape[1], 32)]
     return np.asarray(np.stack(blocks, axis=-1).real.sum(axis=-1))
 
 
@@ -381,12 +387,23 @@ def log_damped(tilt: float, variances: Floats, widths: Floats, *, blur: float) -
     >>> log_damped(1.0, np.array([[0.0], [9.0]]), np.array([[0.1], [0.1]]), blur=0.2).round(2).tolist()
     [-0.83, -2.09]
     """
-    nodes = 0.2 * np.arange(math.ceil(13 / blur) + 1.0)  # u/t
-    gaussian, last = np.exp(blur**2 / 2 * (1 - nodes**2)), float(nodes[-1])
-    weights = np.where(nodes == 0, 0.1, 0.2) / np.pi * gaussian / (1 + nodes**2)
-    tail = float(gaussian[-1]) / (np.pi * blur**2 * last**3)
-    damping = np.zeros((variances.shape[0], nodes.size))
+    nodes, weights, tail = _damped_nodes(blur)
+    damping, single = np.zeros((variances.shape[0], weights.size)), min(_SINGLE, weights.size)
     for variance, width in zip(variances.T, np.maximum(widths, 1e-9 / tilt).T, strict=True):
         sine = np.sin(np.minimum(np.multiply.outer(width, tilt / 2 * nodes), np.pi))
-        np.maximum(damping, 2 * (np.maximum(variance, 0.0) / width**2)[:, None] * sine**2, out=damping)
+        # The sine rises, then falls, so in a block it is at least the smaller value at both ends.
+        least = np.hstack([sine[:, :single], np.minimum(sine[:, single:-1], sine[:, single + 1 :])])
+        np.maximum(damping, 2 * (np.maximum(variance, 0.0) / width**2)[:, None] * least**2, out=damping)
     return np.asarray(np.log(np.exp(-damping) @ weights + tail) - math.log(tilt) + 1e-12)
+
+
+@lru_cache(maxsize=8)
+def _damped_nodes(blur: float) -> tuple[Floats, Floats, float]:
+    """Return the first node (u/t) of each block and the last of all, the blocks' weights, and what other nodes add."""
+    nodes = 0.2 * np.arange(math.ceil(13 / blur) + 1.0)
+    gaussian = np.exp(blur**2 / 2 * (1 - nodes**2))
+    weights = np.where(nodes == 0, 0.1, 0.2) / np.pi * gaussian / (1 + nodes**2)
+    tail = float(gaussian[-1]) / (np.pi * blur**2 * float(nodes[-1]) ** 3)
+    growing = np.geomspace(_SINGLE, nodes.size, max(2, round(math.log(nodes.size / _SINGLE) / _WIDER)))
+    begins = np.unique(np.minimum(np.append(np.arange(_SINGLE), growing[:-1]), nodes.size - 1)).astype(np.int64)
+    return np.append(nodes[begins], nodes[-1]), np.add.reduceat(weights, begins), tail

@@ -164,7 +164,9 @@ class CollectionSearch(NoiseSearch):
         return next((why for why in (part.misfit() for part in self.parts) if why), "")
 
     def protocol(self, local: float, shuffler: Mapping[str, Any] | None = None) -> list[Protocol]:
-        return [part.protocol(own, shuffler) for part, own in zip(self.parts, self.locals(local), strict=True)]
+        return [
+            simplest(part.protocol(own, shuffler)) for part, own in zip(self.parts, self.locals(local), strict=True)
+        ]
 
     def local_of(self, local: float) -> float:
         own = [protocol.randomizer.local_epsilon for protocol in self.protocol(local)]
@@ -225,7 +227,7 @@ class CollectionSearch(NoiseSearch):
                 alone=False,
             ),
             specification=self.wishes.text(randomizers, written),
-            protocol=tuple(map(simplest, protocols)),
+            protocol=tuple(protocols),
             search=self,
             messages=messages,
             all_reports=rows[-1].bound,

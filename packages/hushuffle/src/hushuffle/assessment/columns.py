@@ -120,8 +120,7 @@ class SeveralColumns(Collected):
             binding, factor = "local_epsilon", limit / local[-1].bound.upper * (1 - 1e-12)
         chosen = _scaled(written, factor)
         tell("comparing", 0.9)
-        central = solution.bound if binding == "epsilon" else None
-        central = central or all_central(collection, list(chosen.values()))
+        central = (binding == "epsilon" and solution.bound) or all_central(collection, list(chosen.values()))
         points = tuple(
             Point(
                 settings={
@@ -303,7 +302,7 @@ def all_excess(collection: Collection, protocols: Sequence[Protocol], epsilon: f
     return excess_together(_curves(collection.rounds, *protocols), epsilon, collection.delta, rough=rough)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _curves(rounds: int, *protocols: Protocol) -> list[tuple[PrivacyCurve, int]]:
     """Return the privacy curve of each different protocol: with it, its excess and its figure share their tables."""
     return curves_of([(protocol, rounds) for protocol in protocols])

@@ -41,7 +41,7 @@ from hushuffle.specification import Specification, parse
 from hushuffle.specification.exposure import Exposure
 from hushuffle.specification.kinds import RANDOMIZERS
 
-_FINE: Final = 1e-3
+_FINE: Final = 3e-4
 """Relative resolution of a local epsilon that meets privacy targets."""
 _STEP: Final = 1.05
 """The factor between the first local epsilons that are tried, if one near the solution is given."""
@@ -82,7 +82,11 @@ class NoiseSearch(Search):
     def _found(self) -> Candidate | Miss:
         if self.wishes.wanted is None:
             most = self.largest()
-            return self.miss(REVEALING) if most is None else self.judged(most)
+            if most is None:
+                return self.miss(REVEALING)
+            # Settings that depend on epsilon, like a number of buckets, make the error jump: less may be better.
+            less = (rounded(share * most, up=False, digits=self.wishes.digits) for share in (0.95, 0.9))
+            return self.judged(min(most, *less, key=self.limited))
         local = self.accurate()
         if local is None:
             least = number(self.limited(LARGEST_LOCAL), up=False)

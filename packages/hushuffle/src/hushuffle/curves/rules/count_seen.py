@@ -122,6 +122,9 @@ class DummyMixture(PrivacyCurve):
     def guess(self) -> float:
         return self._typical.guess()
 
+    def rough(self, delta: float) -> PrivacyCurve:
+        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].rough(delta)), numbers=())
+
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
         if not often:
             return self._looking_at(_Curves(lambda dummies: self.curves[dummies].near(delta)), ((delta, _SHARE),))

@@ -365,5 +365,5 @@ def _excess(laws: Laws, epsilon: float, delta: float, *, rough: bool) -> float:
     alone = sum(times for _, times in laws) == 1
     if not alone:
         return log_excess(upper_near(laws, epsilon=epsilon, delta=delta, rough=rough), delta)
-    law = laws[0][0].near(delta)
-    return log_excess(law.likely(epsilon) if rough else law.upper(epsilon), delta)
+    law = laws[0][0]
+    return log_excess(law.rough(delta).likely(epsilon) if rough else law.near(delta).upper(epsilon), delta)

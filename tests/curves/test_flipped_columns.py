@@ -200,7 +200,7 @@ def test_dummies_make_figures_smaller_and_are_no_refuge_for_the_blanket() -> Non
     ]
     assert ends[1].upper == pytest.approx(ends[0].upper, rel=2e-3)
     assert all(more.upper < less.upper for less, more in pairwise(ends[1:]))
-    assert [round(bound.width / bound.lower, 2) for bound in ends] == [0, 0, 0.26, 0.16]
+    assert [round(bound.width / bound.lower, 2) for bound in ends] == [0, 0, 0.14, 0.11]
 
 
 def test_one_filter_is_binary_randomized_response() -> None:

@@ -295,9 +295,10 @@ def test_a_fast_bound_holds_for_each_pair_and_type(seed: int) -> None:
         away = pooled_laws._away(near, far, common)
         near_pool = (away <= np.partition(away, fewest)[fewest])[None]
         logs = []
-        for kinds, part, odds in zip(law._kinds(place, level), law.portions, law.odds(law.weight(level)), strict=True):
+        odds = pooled_laws.odds(law.portions, law.weight(level))
+        for kinds, part, more in zip(law._kinds(place, level), law.portions, odds, strict=True):
             own = kinds.own.reshape(kinds.starts.size, -1)
-            weight, gain = part * law.weight(level), odds * (near - math.exp(epsilon) * far)[None]
+            weight, gain = part * law.weight(level), more * (near - math.exp(epsilon) * far)[None]
             rows = own * (1 - weight) + part * pooled_laws._pool(table, *table.pairs[place[1]], law.weight(level))
             (log,), (spread,), (reach,) = pooled_laws._moments(tilt * gain, near_pool, weight, rows)
             logs.append(log)

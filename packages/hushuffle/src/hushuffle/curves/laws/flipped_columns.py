@@ -227,7 +227,12 @@ class _Hidden(dict[int, tuple[tuple[Kinds, ...], Spots]]):
     def __missing__(self, distance: int) -> tuple[tuple[Kinds, ...], Spots]:
         curve, delta = self._curve, self._curve.level or DEEPEST
         width, flip, people = curve.width, curve.flip, curve.n - 1
-        others = people + curve.dummies
+        sizes = tuple(size for size in (people, curve.dummies) if size)
+        whole = self._outside(distance, CommonPool.none(width=width, distance=distance), 1.0)
+        squares = [float(kinds.sums((kinds.near - kinds.far) ** 2 / kinds.own).max()) for kinds in whole]
+        # Dummies give more to the pool: the ratio of mean square scores, at most that of the smallest probabilities.
+        portion = min(max(squares[0] / squares[-1], 1.0), (0.5 / float(flip)) ** width)
+        others = people + portion * curve.dummies
         pool = CommonPool.of(
             width=width,
             flip=flip,
@@ -235,11 +240,18 @@ class _Hidden(dict[int, tuple[tuple[Kinds, ...], Spots]]):
             wanted=wanted(delta, others),
             enough=wanted(delta, others, SPARE / 2),
         )
-        groups: list[Kinds] = []
-        if people:
-            groups.append(PairFamily.tabulated(width=width, flip=flip, distance=distance, pool=pool))
-        if curve.dummies:
-            groups.append(dummies_kind(width=width, flip=flip, distance=distance, pool=pool))
-        sizes = tuple(size for size in (people, curve.dummies) if size)
-        self[distance] = tuple(groups), Spots.of(sizes, (pool.weight,) * len(sizes))
+        chances = tuple(part * pool.weight for size, part in ((people, 1.0), (curve.dummies, portion)) if size)
+        self[distance] = self._outside(distance, pool, portion), Spots.of(sizes, chances)
         return self[distance]
+
+    def _outside(self, distance: int, pool: CommonPool, portion: float) -> tuple[Kinds, ...]:
+        """Distributions of the columns outside the pool, and of dummies, which give it `portion` times as much."""
+        curve = self._curve
+        groups: list[Kinds] = []
+        if curve.n > 1:
+            groups.append(PairFamily.tabulated(width=curve.width, flip=curve.flip, distance=distance, pool=pool))
+        if curve.dummies:
+            groups.append(
+                dummies_kind(width=curve.width, flip=curve.flip, distance=distance, pool=pool, portion=portion)
+            )
+        return tuple(groups)

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from hushuffle.curves.base import ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.kinds import Kinds
-from hushuffle.curves.laws.pooled import EASY, MOST
+from hushuffle.curves.laws.pooled import EASY, MOST, odds
 from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.model import Witness
 from hushuffle.numerics.binomial import Floats
@@ -117,12 +117,16 @@ class PairFamily(Kinds):
         return (1 << int(self.ones[kind])) - 1 | ((1 << int(self.apart[kind])) - 1) << self.distance
 
 
-def dummies_kind(*, width: int, flip: Fraction, distance: int, pool: CommonPool) -> Kinds:
-    """Distribution of a uniform dummy outside the pool, as the only type of its group."""
+def dummies_kind(*, width: int, flip: Fraction, distance: int, pool: CommonPool, portion: float = 1.0) -> Kinds:
+    """Distribution of a uniform dummy outside the pool, as the only type of its group.
+
+    It gives `portion` times as much to the pool as a column, and is weighted by its odds of being in the pool.
+    """
     table, rest = chances(width, flip), width - distance
     d, s = np.ogrid[: distance + 1, : rest + 1]
     logos = np.outer(ways(distance), ways(rest))
-    own = logos * (0.5**width - pool.share) / (1 - pool.weight)
+    own = logos * (0.5**width - portion * pool.share) / (1 - portion * pool.weight)
+    logos = logos * odds((1.0, portion), pool.weight)[1]
     near, far = logos * table[d + s], logos * table[distance - d + s]
     return Kinds.of(near.ravel(), far.ravel(), own.reshape(1, -1))
 

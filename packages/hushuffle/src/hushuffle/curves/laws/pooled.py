@@ -152,6 +152,18 @@ def wanted(delta: float, others: float, spare: float = SPARE) -> float:
     return (spare - math.log(max(delta, 1e-300))) / others
 
 
+def odds(portions: tuple[float, ...], weight: float) -> list[float]:
+    """Return the odds of each group relative to the first's if the pool takes `weight` times its portion.
+
+    With several slices, `weight` is what they take together.
+
+    >>> odds((1.0, 2.0), 0.25)
+    [1.0, 3.0]
+    """
+    own = [portion / (1 - portion * weight) for portion in portions]
+    return [each / own[0] for each in own]
+
+
 def _inverse(numbers: Floats) -> Floats:
     """Return 1/`numbers`, and 0 where `numbers` is 0."""
     return np.divide(1.0, numbers, out=np.zeros_like(numbers), where=numbers > 0)
@@ -249,14 +261,6 @@ class Pooled:
         """Number of other reports; dummies count by what they give to the pool."""
         return math.fsum(map(math.prod, zip(self.sizes, self.portions, strict=True)))
 
-    def odds(self, weight: float) -> list[float]:
-        """Return the odds of each group relative to the first's if the pool takes `weight` of a report.
-
-        With several slices, `weight` is what they take together.
-        """
-        own = [portion / (1 - portion * weight) for portion in self.portions]
-        return [each / own[0] for each in own]
-
     def weight(self, level: float) -> float:
         """Return the probability that a person's report is in the pool, for a delta of about `level`."""
         return min(wanted(level, self.hiding), MOST * self.laws[0].weight)
@@ -315,8 +319,8 @@ class Pooled:
             pooled = away <= np.partition(away, fewest, axis=1)[:, [fewest]]
             score = tilt * gain(near, far, epsilon)[0]
             moments = (
-                _moments(odds * score, pooled, portion * weight, own)
-                for own, portion, odds in zip(owns, self.portions, self.odds(weight), strict=True)
+                _moments(more * score, pooled, portion * weight, own)
+                for own, portion, more in zip(owns, self.portions, odds(self.portions, weight), strict=True)
             )
             logs, spreads, reach = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
             total = np.einsum("bvg,pg->pbv", spots.counts, logs).max(axis=2)
@@ -359,9 +363,9 @@ class Pooled:
         weight, groups = float(share.sum()), list[Kinds]()
         owns = [law.rows[law.groups[group]] for size, group in self.people.groups if size]
         owns += [law.blanket[None]] if self.dummies else []
-        for own, portion, odds in zip(owns, self.portions, self.odds(weight), strict=True):
+        for own, portion, more in zip(owns, self.portions, odds(self.portions, weight), strict=True):
             left = (own - portion * share) / (1 - portion * weight)
-            groups.append(Kinds.of(odds * law.rows[a], odds * law.rows[b], left))
+            groups.append(Kinds.of(more * law.rows[a], more * law.rows[b], left))
         return groups
 
 

@@ -261,9 +261,9 @@ class SecureSums(ReportCurve):
             return [(old, new, old, new)]
         others = self.n - 1
         cuts = sorted({0, *(others // part for part in _RANGES), others // 2 + 1})
-        few = [(start, stop - 1) for start, stop in pairwise(cuts)]
+        ranges = [(start, stop - 1) for start, stop in pairwise(cuts)]
         parts = list[tuple[PrivacyCurve, ...]]()
-        for least, most in few:
+        for least, most in ranges:
             low, high = (least, most), (others - most, others - least)
             columns = ((old, low), (new, high), (old, high), (new, low))
             parts.append(tuple(replace(curve, least=first, most=last) for curve, (first, last) in columns))

@@ -14,12 +14,12 @@ RULES: Final[tuple[Rule, ...]] = (
     every_group.RULE,
     simple.COLLUDING,
     simple.SINGLE_ONES,
+    count_seen.RULE,
     batches.RULE,
     simple.OTHER_GROUPS,
     simple.ORDER,
     groups.RULE,
     simple.OWN_MESSAGES,
-    count_seen.RULE,
     cap.RULE,
 )
 """Rules are tried in this order."""

@@ -92,6 +92,13 @@ class PersonCurve(PrivacyCurve):
         report = self.single.lower(epsilon) if epsilon < self.single.pure else (0.0, self.single.lower(0.0)[1])
         return max([*bounds, report], key=lambda end: end[0])
 
+    def likely(self, epsilon: float) -> float:
+        return self.lower(epsilon)[0] if self._alike else self.upper(epsilon)
+
+    def lower_at(self, witness: Witness, epsilon: float) -> float:
+        alike = [pair.divergence(epsilon) for pair in self._alike if pair.witness == witness]
+        return max(alike, default=self.single.lower_at(witness, epsilon))
+
     def epsilon(self, delta: float) -> Bound:
         if delta == 0:
             return self.pure_bound()

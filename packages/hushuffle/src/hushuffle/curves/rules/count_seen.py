@@ -64,13 +64,14 @@ class DummyMixture(PrivacyCurve):
 
     `numbers` are the evaluated numbers, with the smallest and the largest; if empty, they are chosen at each epsilon.
     `trial` is the pair of datasets of the lower bound; None: the pair that attains the lower bound at the median
-    number, in the order with the larger bound.
+    number, in the order with the larger bound. `share` is the share of delta that evaluation at some numbers may cost.
     """
 
     law: DummyLaw
     curves: _Curves
     numbers: tuple[int, ...] = ()
     trial: Witness | None = None
+    share: float = _SHARE
     revealing = True
 
     @classmethod
@@ -127,7 +128,7 @@ class DummyMixture(PrivacyCurve):
 
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
         if not often:
-            return self._looking_at(_Curves(lambda dummies: self.curves[dummies].near(delta)), ((delta, _SHARE),))
+            return self._looking_at(_Curves(lambda dummies: self.curves[dummies].near(delta)), ((delta, self.share),))
         # The composition of rounds depends mainly on the bulk of the loss distribution.
         curves = _Curves(lambda dummies: self.curves[dummies].near(delta, often=True))
         return self._looking_at(curves, ((_BULK, _OFTEN), (delta, _ROUGH)))
@@ -135,7 +136,7 @@ class DummyMixture(PrivacyCurve):
     def _looking_at(self, curves: _Curves, wanted: tuple[tuple[float, float], ...]) -> DummyMixture:
         """With other curves, and numbers that matter near the deltas in `wanted`: (delta, share that may be lost)."""
         new = replace(self, curves=curves, numbers=())
-        if self.law.numbers.size <= FEW:
+        if self.law.numbers.size <= FEW and self.share <= _SHARE:
             return replace(new, numbers=tuple(self.law.numbers.tolist()))
         aid, high, numbers = new.few(self.guess()), min(self.pure, LARGEST), set[int]()  # no valid bound is needed
         most, least = aid.likely(0.0), aid.likely(high)
@@ -174,7 +175,7 @@ class DummyMixture(PrivacyCurve):
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
             return 0.0
-        return max(min(self.some_upper(epsilon, _SHARE)[0], 1.0), _TINY)
+        return max(min(self.some_upper(epsilon, self.share)[0], 1.0), _TINY)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         typical, trial = self._typical, self.trial
@@ -183,7 +184,7 @@ class DummyMixture(PrivacyCurve):
         return self.lower_at(trial, epsilon), trial
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
-        mean = self._mean(lambda curves: type(curves[0]).lowers_at(curves, witness, epsilon), _SHARE)
+        mean = self._mean(lambda curves: type(curves[0]).lowers_at(curves, witness, epsilon), self.share)
         return min(mean[0], 1.0)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
@@ -247,7 +248,8 @@ def _reduce(question: Question) -> Mean:
 
 def _build(question: Question, solve: Solve) -> PrivacyCurve:
     mean = _reduce(question)
-    return DummyMixture.of(mean.law, lambda number: solve(mean.at(number)))
+    mixture = DummyMixture.of(mean.law, lambda number: solve(mean.at(number)))
+    return mixture if question.reports == 1 else replace(mixture, share=_ROUGH)  # each number takes seconds
 
 
 RULE: Final = Rule(
@@ -255,7 +257,7 @@ RULE: Final = Rule(
     statement="An observer counts the messages, so delta is the mean over the number of dummies.",
     page="more-and-less.md, Theorem 8",
     on=frozenset({Feature.RANDOM}),
-    beside=frozenset({Feature.GROUPS}),
+    beside=frozenset({Feature.GROUPS, Feature.REPORTS}),
     reduce=_reduce,
     build=_build,
 )

@@ -146,7 +146,7 @@ def test_other_randomizers(folder: Path) -> None:
 def test_a_column_of_labels_known_to_the_attacker(folder: Path) -> None:
     asked = 'adversaries = [{ kind = "order", attack = {} }]'
     result = made(folder, groups='{ column = "town" }', more=asked)
-    assert "error of shares learned for places" in result.tables[1].columns
+    assert "error of shares that an analyst learns near each person (uniform guess: 1)" in result.tables[1].columns
 
 
 def test_what_a_preservation_cannot_be_computed_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,7 @@ def test_calibration_solves_for_all_that_one_person_gives() -> None:
     [
         (
             'population = { data = "a.csv", column = "x", categories = ["a", "b"], reports_per_person = 3 }',
-            "population.reports_per_person: needs person, got 3.",
+            "population.reports_per_person: needs the key person, got 3.",
         ),
         (
             'population = { data = "a.csv", column = "x", categories = ["a", "b"], person = "x" }',

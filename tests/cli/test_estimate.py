@@ -77,7 +77,7 @@ def test_values_that_hardly_anybody_holds_are_not_printed(capsys: pytest.Capture
         shown = capsys.readouterr()
         assert len(printed(shown.out)) == count
         assert printed(shown.out)[0] == "7"
-        assert shown.err.startswith("hushuffle: warning: Standard errors are near or above the shares (0.0")
+        assert shown.err.startswith("hushuffle: warning: Standard errors are large: 0.0")
         assert (
             'kind = "local-hashing" has a smaller standard error at the same local epsilon: 0.0072, a value'
             in shown.err
@@ -112,7 +112,7 @@ def test_nothing_to_print(capsys: pytest.CaptureFixture[str]) -> None:
     assert "3 of 3 values are not shown" in shown.out
     assert "Share" not in shown.out
     assert "not even a value that all people have is statistically significant" in shown.err
-    assert "an even share of 3 categories is 0.33" in shown.err
+    assert "each of 3 equally frequent categories has a share of 0.33" in shown.err
     assert "none is statistically significant" in Path("shares.svg").read_text(encoding="utf-8")
 
 

@@ -79,27 +79,27 @@ OPEN, CONFIRMED = Assumption(key="a", sentence="A."), Assumption(key="b", senten
             (DELTA,),
             (CONFIRMED,),
             "no privacy limit",
-            "No privacy limit was set: write one in [targets], for example epsilon = 1.",
+            "No privacy limit was set: write one, for example epsilon = 1, in [targets].",
         ),
         (
             (DELTA, PEOPLE, PEOPLE),
             (),
             "no privacy limit",
-            "No privacy limit was set: write one in [targets], for example epsilon = 1. The other 2 targets are met.",
+            "No privacy limit was set: write one, for example epsilon = 1, in [targets]. The other 2 targets are met.",
         ),
         (
             (GUESSING, DELTA, PEOPLE),
             (CONFIRMED,),
             "no privacy limit",
-            "No effective privacy limit was set: guessing = 0.9999 restricts nothing in practice. Write one in "
-            "[targets], for example epsilon = 1. All 2 targets met.",
+            "No effective privacy limit was set: guessing = 0.9999 restricts nothing in practice. Write one, for "
+            "example epsilon = 1, in [targets]. All 2 targets met.",
         ),
         (
             (replace(EPSILON, asked=25.0), GUESSING),
             (CONFIRMED,),
             "no privacy limit",
             "No effective privacy limit was set: epsilon = 25 and guessing = 0.9999 restrict nothing in practice. "
-            "Write one in [targets], for example epsilon = 1. All 2 targets met.",
+            "Write one, for example epsilon = 1, in [targets]. All 2 targets met.",
         ),
         ((replace(EPSILON, asked=25.0), replace(GUESSING, asked=0.9)), (), "met", "All 2 targets met."),
         ((EPSILON, LARGE), (), "not met", "The one target is met. A check failed: delta."),

@@ -207,13 +207,13 @@ def test_other_verbs_refuse() -> None:
         (
             PLANNED + RANDOMIZER.replace("0.1", "0.5") + REST.replace("uniform", "none"),
             "randomizer.p: must be less than 0.5, got 0.5.",
-            'shuffler.kind: must be "uniform" here, got "none". '
+            'shuffler.kind: must be "uniform" if publishers flip bits, got "none". '
             "The estimates use counts of columns, which have no order.",
         ),
         (
             PLANNED + '[randomizer]\nkind = "randomized-response"\nepsilon = 1.0\n' + REST,
-            'randomizer.kind: must be "bit-flipping" here, got "randomized-response". '
-            'Publishers flip their bits; or the shuffler adds dummies: [shuffler] kind = "augmented".',
+            'randomizer.kind: must be "bit-flipping" in a reach study, got "randomized-response". '
+            'Or the shuffler adds dummies: [shuffler] kind = "augmented", "randomized-response", epsilon = "inf".',
         ),
         (
             "population = { n = 10, k = 4 }\n" + RANDOMIZER + REST,
@@ -222,7 +222,7 @@ def test_other_verbs_refuse() -> None:
         ),
         (
             'adversaries = [{ kind = "strong" }, { kind = "linker" }]\n' + PLANNED + RANDOMIZER + REST,
-            'adversaries[1].kind: must be "strong" here, got "linker". '
+            'adversaries[1].kind: must be "strong" in a reach study, got "linker". '
             "A column has no sender and no single answer. Use strong, which is the worst case.",
         ),
         (

@@ -109,7 +109,7 @@ def test_every_problem_at_once() -> None:
         f'population.categories."c d": {comparisons} "> \'a\'". Compare text only with == or !=.',
         "population.allow_categories_from_data: must be true or false, got 1.",
         'population.colum: is not a key here, got "a". Did you mean column?',
-        "population.n: is not a key here, got 3. This key needs n. Give either n or data.",
+        "population.n: is not a key here, got 3. It belongs to a population without data: give either n or data.",
         'population.missing: must be "refuse", "drop" or the name of a category, got "dropp". Did you mean \'drop\'?',
         "randomizer.sigma: must be given, got nothing.",
         f'randomizer.epsilon: is not a key here, got "x". This key needs kind = {WITH_EPSILON}.',
@@ -146,7 +146,7 @@ def test_nothing_is_there() -> None:
 
 def test_tables_that_are_empty() -> None:
     assert problems("population = {}\nrandomizer = {}\nshuffler = {}\nadversaries = [3, {}]\ntargets = {}\n") == [
-        f"population: {POPULATIONS}, got a table. {POPULATION_KEYS}",
+        f"population: {POPULATIONS}, got a table with none of these keys. {POPULATION_KEYS}",
         f"randomizer.kind: must be {KINDS}, got nothing.",
         'shuffler.kind: must be "augmented", "blanket-messages", "fakes-per-value", "mallows", "none", "scrambler", '
         '"secure-aggregation" or "uniform", got nothing.',
@@ -161,11 +161,13 @@ def test_tables_that_are_empty() -> None:
     [
         (
             COUNTED.replace("k = 4", 'k = 4, column = "x"') + RANDOMIZER + REST,
-            'population.column: is not a key here, got "x". This key needs data. Give either data or n.',
+            'population.column: is not a key here, got "x". It belongs to a population with '
+            "data: give either data or n.",
         ),
         (
             COUNTED.replace("k = 4", 'k = 4, missing = "drop"') + RANDOMIZER + REST,
-            'population.missing: is not a key here, got "drop". This key needs data. Give either data or n.',
+            'population.missing: is not a key here, got "drop". It belongs to a population with '
+            "data: give either data or n.",
         ),
         (
             POPULATION.replace('["no", "yes"]', '"from"') + RANDOMIZER + REST,
@@ -187,8 +189,8 @@ def test_tables_that_are_empty() -> None:
             "shuffler: must be given, got nothing.",
             "targets.delta: must be given, got nothing.",
             'targets.title: is not a key here, got "x". Move it to the top of the file, above all tables.',
-            f'targets.zzz: is not a key here, got "{"z" * 56}.... Allowed keys: delta, epsilon, guessing, '
-            "local_epsilon, people, reidentification, standard_error.",
+            f'targets.zzz: is not a key here, got "{"z" * 56}... (101 characters). Allowed keys: delta, epsilon, '
+            "guessing, local_epsilon, people, reidentification, standard_error.",
         ),
     ],
 )

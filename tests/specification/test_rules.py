@@ -225,14 +225,14 @@ KEPT = "rounds = 12\nmemoised = true\n"
         (
             "memoised = true\n",
             "k = 4",
-            "memoised: needs rounds = 2 or more, got true. Set how often the same people are asked, "
+            "memoised: needs rounds = 2 or more, got memoised = true. Set how often the same people are asked, "
             "for example rounds = 12.",
         ),
         (
             "rounds = 3\nchanges = 0\n",
             "k = 4",
-            "changes: needs memoised = true, got 0. Fresh reports in every round hide changes, "
-            "so their epsilon holds for any values.",
+            "changes: needs memoised = true, got changes = 0. Remove changes: fresh reports in every round hide "
+            "changes, so their epsilon holds for any values.",
         ),
         (
             KEPT + "changes = 12\n",

@@ -85,7 +85,7 @@ def test_without_rows_there_is_nothing_to_say() -> None:
 def test_none_is_no_column(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("answer\nno\nyes\nyes\n", encoding="utf-8")
     assert parse(answering(SURVEY, "none")).population.read(tmp_path).n == 3
-    with pytest.raises(SpecificationError, match="reports_per_person: needs person"):
+    with pytest.raises(SpecificationError, match="reports_per_person: needs the key person"):
         parse(answering(SURVEY, 'none", reports_per_person = 2, title = "').replace(', title = ""', ""))
     mallows = 'kind = "mallows", theta = 1.0, groups = { columns = ["age"], radius = 1.0 }'
     assert parse(answering(SURVEY, "none").replace('kind = "uniform"', mallows)).population.person_known

@@ -65,8 +65,8 @@ def test_checkins_of_four_columns_and_of_a_table(tmp_path: Path) -> None:
     [
         ("1\ta\n", "line 1 has 2 fields separated by tabs, not 4 or 8"),
         ("", "line 1 has 1 fields"),
-        (f"1\ta\t{clock(1)}\t60\n1\t{PRIVATE}\tyesterday\t60\n", "column 'time': the field of 1 .* record 2"),
-        (f"1\ta\t{clock(1)}\t60\n{PRIVATE}\ta\t{clock(1)}\t60\n", "column 'user': the field of 1 .* record 2"),
+        (f"1\ta\t{clock(1)}\t60\n1\t{PRIVATE}\tyesterday\t60\n", "column 'time': in 1 of 2 records, .* record 2"),
+        (f"1\ta\t{clock(1)}\t60\n{PRIVATE}\ta\t{clock(1)}\t60\n", "column 'user': in 1 of 2 records, .* record 2"),
         (f"1\ta\t{clock(1)}\t60\n1\ta\t{clock(1)}\t60\t{PRIVATE}\n", "a line has more than 4 fields"),
     ],
 )
@@ -102,7 +102,7 @@ def test_ratings(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (HEADER, "no records"),
-        (HEADER + f"1,{PRIVATE},4.0,5\n", "column 'movieId': the field of 1 of 1 records is missing or no number"),
+        (HEADER + f"1,{PRIVATE},4.0,5\n", "column 'movieId': in 1 of 1 records, the field is missing or no number"),
         (HEADER + f"1,2,4.0,5\n1,2,{PRIVATE},5\n", "column 'rating': .* record 2, counted from 1"),
         (HEADER + "1,2,1.0,5\n", "no rating has at least 2 stars"),
         ("userId,movieId,timestamp\n1,2,3\n", "no column 'rating'"),
@@ -146,7 +146,7 @@ def test_census(tmp_path: Path) -> None:
     [
         ("", "no records"),
         (PERSON + f"\n{PRIVATE}, 3\n", "line 2 has 2 fields, not 15"),
-        (PERSON.replace("39", PRIVATE), "column 'age': the field of 1 of 1 records is missing or no integer"),
+        (PERSON.replace("39", PRIVATE), "column 'age': in 1 of 1 records, the field is missing or no integer"),
         ("\xe9", "cannot be read"),
     ],
     ids=["empty", "fields", "age", "encoding"],
@@ -205,7 +205,7 @@ def test_graphs_that_do_not_fit(
 def test_a_published_graph_with_an_unknown_attribute(tmp_path: Path) -> None:
     (tmp_path / "FR_edges.csv").write_text("from,to\n0,1\n")
     (tmp_path / "FR_target.csv").write_text(f"new_id,mature\n0,true\n1,{PRIVATE}\n")
-    with pytest.raises(DataError, match=r"column 'mature': the field of 1 .* record 2") as caught:
+    with pytest.raises(DataError, match=r"column 'mature': in 1 of . records, .* record 2") as caught:
         load_graph(tmp_path, language="FR")
     assert PRIVATE not in str(caught.value)
 

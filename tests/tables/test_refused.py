@@ -144,7 +144,7 @@ def test_a_quotation_mark_that_is_never_closed_is_an_error_with_its_line() -> No
     text = "\n".join(rows({}))
     line = text.count("\n") + 2
     Path("people.csv").write_text(f'{text}\np9999,daily,"open\np10000,daily,x\n', encoding="utf-8")
-    with pytest.raises(DataError, match=rf"people.csv is not .*never closed: the row that begins in line {line:,} "):
+    with pytest.raises(DataError, match=rf"people.csv is not .*never closed in the row that begins in line {line:,}."):
         load_column("people.csv", column="visits", categories=["never", "daily"], quarantine=1.0)
 
 

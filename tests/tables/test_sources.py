@@ -123,8 +123,8 @@ def test_a_found_file_is_called_by_its_name(tmp_path: Path) -> None:
             ['no,"a\n\n",b', "no,a"],
             "the number of fields in the row that begins in line 6 is 2, less than the 3 names in the first line.",
         ),
-        (['no,"a,b', "no,a,b"], "a quotation mark is never closed: the row that begins in line 3 does not end."),
-        (['no,"a,b', 'no,"a",b', 'no,"a",b'], "line 3 "),
+        (['no,"a,b', "no,a,b"], "a quotation mark is never closed in the row that begins in line 3."),
+        (['no,"a,b', 'no,"a",b', 'no,"a",b'], "line 3"),
         (
             ["no,a,b", "", "no,a,b,c"],
             "the number of fields in the row that begins in line 5 is 4, more than the 3 names in the first line.",

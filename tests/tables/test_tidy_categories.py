@@ -143,8 +143,12 @@ def test_labels_in_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"SECRET\nb\nSECRET\n", "a.txt, number 3: it is the same as number 1. Each label must occur once."),
-        ("a.txt", b"a\nSECRET\x07\n", "a.txt, number 2: must be text on one line, without control characters"),
+        (
+            "a.txt",
+            b"SECRET\nb\nSECRET\n",
+            "a.txt, line 3: it is the same label as in line 1, and each must occur once.",
+        ),
+        ("a.txt", b"a\nSECRET\x07\n", "a.txt, line 2: the label must be text on one line, without control characters"),
         ("a.txt", b"\n\n", "a.txt holds no labels"),
         ("a.txt", b"SECRET\xff\n", "a.txt is not UTF-8 text"),
         ("a.csv", b"x,y\nSECRET,1\n,2\n", "a.csv: its first column, the labels, is empty in record 2"),

@@ -98,9 +98,9 @@ def choose(
     largest local epsilon that they allow. If true reports are hidden by additional messages of clients
     (`BlanketMessages`, `FakesPerValue`) or by dummies of a scrambler, their number is the smallest that meets the
     privacy targets. With `targets.local_epsilon`, reports get the required noise in addition to blanket messages. If
-    the file has a [shuffler], its dummies or its servers' noise are a candidate. Values in the data are not used.
+    the file has a [shuffler], its dummies or its servers' noise are tried, too. Values in the data are not used.
 
-    For numbers, deployments are compared by the error of the mean, and a sum by several messages is a candidate. The
+    For numbers, deployments are compared by the error of the mean, and a sum by several messages is tried. The
     number of levels is chosen, too, unless a target is about single levels. A file with [sum] is compared with noisy
     reports of the same guarantee. Several columns all use the same mechanism.
 

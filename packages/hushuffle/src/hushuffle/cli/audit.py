@@ -61,7 +61,8 @@ def audit(
         values: two values whose reports are compared: A,B (default for a table: the two most frequent).
         epsilon: claimed epsilon of other code, in nats; required for other code (default: none).
         delta: claimed delta (default: targets.delta of the specification; 0 for other code).
-        trials: number of trials per claim (default: 1,000,000 reports, 100,000 with --url, or 20,000 releases).
+        trials: number of reports per claim of a local epsilon (default: 1,000,000, or 100,000 with --url), and of
+            releases per claim of a central epsilon (default: at most 1,000,000, fewer if simulation is slow).
         confidence: a true claim is refuted with probability at most 1 - confidence.
         seed: seed of the mechanisms' randomness (default: cryptographically secure randomness).
         out: folder for study.html and study.json (default: hushuffle-out/audit-NAME, where NAME is that of the

@@ -66,7 +66,8 @@ def collect(
         specification: the TOML file that describes the deployment.
         out: new folder to write into; nothing is overwritten.
         sources: files (CSV, Parquet), folders or globs (default: the data of the specification). In a reach study:
-            NAME=FILE for each publisher: its Bloom filter without flips (.npz), or its contacts of each column (.npy).
+            NAME=FILE for each publisher: its Bloom filter without flips (.npz) or, to count contacts, for
+            each bit the number of ad views of the people who set it (.npy).
         column: name of the private column (default: population.column of the specification).
         min_batch: minimum number of people; with --batches, files stay pending until there are enough people.
         budget: file with the total epsilon and delta that all collections of the same people may spend (default: none).

@@ -59,7 +59,7 @@ def collect_views(specification: Specification, *, out: Path, request: Request) 
     """Count the columns of the publishers' files, add dummies, and write `manifest.json` into the new folder `out`.
 
     `request.sources` has NAME=FILE for each publisher: a Bloom filter that is not flipped (.npz), or the number of
-    contacts of each column, shape (bits,) (.npy). The randomness is fresh and cryptographic. Files of contacts are read
+    contacts for each bit, shape (bits,) (.npy). The randomness is fresh and cryptographic. Files of contacts are read
     `CHUNK` columns at a time; of filters, the packed bits are in memory.
 
     Raises:

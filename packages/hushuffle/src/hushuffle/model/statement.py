@@ -194,7 +194,7 @@ def headline(targets: tuple[Target, ...], assumptions: tuple[Assumption, ...] = 
 
     >>> people = Target(key="people", topic="People", rule="at least", asked=9.0, got=Bound.exact(10.0, unit="people"))
     >>> print(headline((people,)).sentence)
-    No privacy limit was set: write one in [targets], for example epsilon = 1. The other target is met.
+    No privacy limit was set: write one, for example epsilon = 1, in [targets]. The other target is met.
     """
     if not targets:
         return None
@@ -204,11 +204,11 @@ def headline(targets: tuple[Target, ...], assumptions: tuple[Assumption, ...] = 
     limited = any(target.limits_privacy for target in wanted)
     vacuous = [f"{each.key} = {shown(each.asked)}" for each in wanted if each.key in (*_EPSILONS, *_GUESSES)]
     open_ones = [row for row in assumptions if not row.vouched]
-    sentences = [] if limited else ["No privacy limit was set: write one in [targets], for example epsilon = 1."]
+    sentences = [] if limited else ["No privacy limit was set: write one, for example epsilon = 1, in [targets]."]
     if vacuous and not limited:
         restrict = f"{' and '.join(vacuous)} {'restricts' if len(vacuous) == 1 else 'restrict'} nothing in practice"
         sentences = [
-            f"No effective privacy limit was set: {restrict}. Write one in [targets], for example epsilon = 1."
+            f"No effective privacy limit was set: {restrict}. Write one, for example epsilon = 1, in [targets]."
         ]
     if missed:
         of = "The one target" if len(wanted) == 1 else f"{len(missed)} of {len(wanted):,} targets"

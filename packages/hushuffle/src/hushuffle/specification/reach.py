@@ -252,11 +252,12 @@ def reach_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
         yield from _dummies(randomizer, shuffler)
     elif isinstance(randomizer.get("kind"), str) and not flips:
         value = f'"{randomizer["kind"]}"'
-        hint = 'Publishers flip their bits; or the shuffler adds dummies: [shuffler] kind = "augmented".'
-        yield Problem(key="randomizer.kind", rule='must be "bit-flipping" here', value=value, hint=hint)
+        hint = 'Or the shuffler adds dummies: [shuffler] kind = "augmented", "randomized-response", epsilon = "inf".'
+        yield Problem(key="randomizer.kind", rule='must be "bit-flipping" in a reach study', value=value, hint=hint)
     elif isinstance(shuffler.get("kind"), str) and shuffler["kind"] != "uniform":
         hint = "The estimates use counts of columns, which have no order."
-        yield Problem(key="shuffler.kind", rule='must be "uniform" here', value=f'"{shuffler["kind"]}"', hint=hint)
+        rule, value = 'must be "uniform" if publishers flip bits', f'"{shuffler["kind"]}"'
+        yield Problem(key="shuffler.kind", rule=rule, value=value, hint=hint)
     if flips and "p" not in randomizer and "epsilon" not in targets:
         hint = "Or set targets.epsilon: then assess uses the smallest p that meets it."
         yield Problem(key="randomizer.p", rule="must be given, or else targets.epsilon", value="neither", hint=hint)
@@ -286,7 +287,7 @@ def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:
         kind, key = table.get("kind"), f"adversaries[{position}].kind"
         if isinstance(kind, str) and kind != "strong":
             hint = "A column has no sender and no single answer. Use strong, which is the worst case."
-            yield Problem(key=key, rule='must be "strong" here', value=f'"{kind}"', hint=hint)
+            yield Problem(key=key, rule='must be "strong" in a reach study', value=f'"{kind}"', hint=hint)
 
 
 def _population(population: Mapping[str, Any]) -> Iterator[Problem]:

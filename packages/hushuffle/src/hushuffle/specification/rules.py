@@ -147,7 +147,7 @@ def _persons(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[
     person = None if person == NO_COLUMN else person
     if person is None and isinstance(most, int) and most > 1:
         hint = 'For example person = "user", the column that identifies the person of a record.'
-        yield Problem(key="population.reports_per_person", rule="needs person", value=f"{most}", hint=hint)
+        yield Problem(key="population.reports_per_person", rule="needs the key person", value=f"{most}", hint=hint)
     if isinstance(person, str):
         key, value = "population.person", f'"{person}"'
         if person == population.get("column"):
@@ -174,12 +174,12 @@ def _memoised(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator
     rounds, changes = _integer(raw, "rounds") or 1, _integer(raw, "changes")
     if raw.get("memoised") is not True:
         if changes is not None:
-            hint = "Fresh reports in every round hide changes, so their epsilon holds for any values."
-            yield Problem(key="changes", rule="needs memoised = true", value=f"{changes}", hint=hint)
+            hint = "Remove changes: fresh reports in every round hide changes, so their epsilon holds for any values."
+            yield Problem(key="changes", rule="needs memoised = true", value=f"changes = {changes}", hint=hint)
         return
     if rounds < 2:
         hint = "Set how often the same people are asked, for example rounds = 12."
-        yield Problem(key="memoised", rule="needs rounds = 2 or more", value="true", hint=hint)
+        yield Problem(key="memoised", rule="needs rounds = 2 or more", value="memoised = true", hint=hint)
     elif changes is not None and changes >= rounds:
         hint = "Between the rounds, a value can change at most rounds - 1 times."
         yield Problem(key="changes", rule=f"must be below rounds = {rounds}", value=f"{changes}", hint=hint)

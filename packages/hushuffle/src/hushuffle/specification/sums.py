@@ -16,7 +16,7 @@ from hushuffle.specification.answers import answer_problems
 from hushuffle.specification.population import ASKED, NO_COLUMN, AnyPopulation, CountedPopulation, DataPopulation
 from hushuffle.specification.reading import parsed, tables_of
 from hushuffle.specification.specification import Responsible, Vouched, Voucher
-from hushuffle.specification.wording import Vocabulary
+from hushuffle.specification.wording import COLLECTION, Vocabulary
 
 _KEYS: Final = ("epsilon", "delta", "honest", "coordinates", "l1")
 
@@ -93,7 +93,7 @@ class SumSpecification(File):
             return
         if population.get("kind") != "number":
             hint = 'For example kind = "number", low = 0, high = 100, levels = 1001.'
-            value = "nothing" if "kind" not in population else str(population["kind"])
+            value = "nothing" if "kind" not in population else f'"{population["kind"]}"'
             yield Problem(key="population.kind", rule='must be "number"', value=value, hint=hint)
             return
         yield from answer_problems(population)
@@ -159,10 +159,7 @@ _WORDS: Final = Vocabulary(
         "statement": (SumStatement,),
         "statement.vouched": (SumVouched,),
     },
-    goes_with={
-        DataPopulation: "This key needs data. Give either data or n.",
-        CountedPopulation: "This key needs n. Give either n or data.",
-    },
+    goes_with=COLLECTION.goes_with,
     elsewhere={
         "randomizer": "A sum by several messages draws its own noise. Remove this table, or else [sum].",
         "shuffler": "A sum by several messages needs a uniform shuffle. Remove this table, or else [sum].",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hushuffle.tables.csv_form import CsvForm
 
 SMALL_CROWD: Final = 100
+_TOGETHER: Final = "the reports of one person, taken together, hide"
 LEVEL: Final = 0.05
 """Family-wise error rate of the list of statistically significant values."""
 
@@ -81,7 +82,7 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
             advice="Set a finite epsilon in [randomizer], unless you claim only pseudonymity.",
         )
     elif local >= LARGE_EPSILON:
-        yield _little_noise(local, "", "a report by itself hides" if times == 1 else "all reports of one person hide")
+        yield _little_noise(local, "", "a report by itself hides" if times == 1 else _TOGETHER)
     if delta * protocol.n >= 1:
         yield Warned(
             key="large-delta",
@@ -104,21 +105,21 @@ def total_warnings(columns: Mapping[str, Protocol], *, rounds: int = 1) -> Itera
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=2.0), shuffler=hs.UniformShuffle(), n=900)
     >>> print(next(total_warnings({"smokes": survey, "town": survey, "age": survey})).sentence)
-    Local epsilon of all 3 columns together is 6.000 (5 or more): all reports of one person hide little.
+    Local epsilon of all 3 columns together is 6.000. From 5 on, the reports of one person, taken together, hide little.
     """
     if "" in columns:
         return
     local = rounds * sum(protocol.randomizer.local_epsilon for protocol in columns.values())
     if LARGE_EPSILON <= local < math.inf:
         of = f" of all {len(columns):,} columns together{f' in {rounds:,} rounds' if rounds > 1 else ''}"
-        yield _little_noise(local, of, "all reports of one person hide")
+        yield _little_noise(local, of, _TOGETHER)
 
 
 def _little_noise(local: float, of: str, hides: str) -> Warned:
     return Warned(
         key="large-local-epsilon",
-        sentence=f"Local epsilon{of} is {number(local)} ({LARGE_EPSILON:g} or more): {hides} little.",
-        advice="Use a smaller epsilon in [randomizer], or tell respondents that all privacy depends on the shuffler.",
+        sentence=f"Local epsilon{of} is {number(local)}. From {LARGE_EPSILON:g} on, {hides} little.",
+        advice="Use a smaller epsilon in [randomizer], or tell respondents: privacy depends on who gets their reports.",
     )
 
 
@@ -213,8 +214,8 @@ def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[W
     yield Warned(
         key="rare-values-hidden",
         sentence=(
-            f"Standard errors are near or above the shares ({_error(protocol)} for a small share; an even share of "
-            f"{k:,} categories is {number(1 / k, digits=2)}): {shows}."
+            f"Standard errors are large: {_error(protocol)} for a small share, while each of {k:,} equally frequent "
+            f"categories has a share of {number(1 / k, digits=2)}. Thus {shows}."
         ),
         advice=(
             "More people, fewer categories or a larger epsilon would help."

@@ -55,8 +55,8 @@ _SECTIONS: Final[dict[str, tuple[type[Section], ...]]] = {
     "statement.vouched": (Vouched,),
 }
 _GOES_WITH: Final[dict[type[Section], str]] = {
-    DataPopulation: "This key needs data. Give either data or n.",
-    CountedPopulation: "This key needs n. Give either n or data.",
+    DataPopulation: "It belongs to a population with data: give either data or n.",
+    CountedPopulation: "It belongs to a population without data: give either n or data.",
     PublisherPopulation: "This key needs publishers.",
     AudiencePopulation: "This key needs audiences.",
 }
@@ -88,12 +88,10 @@ def problem(error: Mapping[str, Any], raw: Mapping[str, Any], words: Vocabulary 
         section = _section_of([*path, "kind"], words)
     if error["type"] in _KINDS:
         return _kind_problem(error, path, section, words)
-    rule = _RULES.get(error["type"]) or error["msg"].replace("Input should be", "must be")
-    value, hint = shown(error["input"]), ""
+    (rule, value), hint = _broken(error), ""
     match error["type"]:
         case "rule":
-            context = error.get("ctx", {})
-            rule, hint = context.get("rule", error["msg"]), context.get("hint", "")
+            hint = error.get("ctx", {}).get("hint", "")
         case "missing":
             value = "nothing"
         case "too_short":
@@ -102,6 +100,16 @@ def problem(error: Mapping[str, Any], raw: Mapping[str, Any], words: Vocabulary 
         case "extra_forbidden":
             hint = _home_of(str(path[-1]), _section_of(path, words), words)
     return Problem(key=_key(path), rule=rule, value=value, hint=hint)
+
+
+def _broken(error: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the rule that the input breaks, and the input as text."""
+    rule, given = _RULES.get(error["type"]) or error.get("ctx", {}).get("rule") or error["msg"], error["input"]
+    if error["type"] == "float_type" and type(given) is int:
+        rule = "must be a number of fewer digits"
+    none = isinstance(given, dict) and rule.startswith("must be a table")
+    value = "a table with none of these keys" if none else shown(given)
+    return rule.replace("Input should be", "must be"), value
 
 
 def shown(value: Any) -> str:
@@ -114,7 +122,7 @@ def shown(value: Any) -> str:
         return f"{value} without quotes"
     text = json.dumps(value, default=str, ensure_ascii=False)
     text = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}... ({len(text):,} characters)"
 
 
 def _word_problem(error: Mapping[str, Any], path: Sequence[str | int]) -> Problem:
@@ -198,6 +206,7 @@ def _key(path: Sequence[str | int]) -> str:
         if isinstance(step, int):
             key += f"[{step}]"
         else:
-            name = step if step.isidentifier() or step.replace("-", "").isalnum() else shown(step)
+            plain = step.replace("-", "").replace("_", "").isalnum()
+            name = step if plain and len(step) <= _SHOWN else shown(step)
             key += f".{name}" if key else name
     return key

@@ -56,7 +56,7 @@ def complete(frame: pl.DataFrame, name: str, what: str) -> None:
     if not frame.height:
         fail(f"{name}: no records.")
     records = f"{{count}} of {frame.height:,} records"
-    sentence = f": the field of {records} is missing or {what} (first of these: record {{first}}, counted from 1)."
+    sentence = f": in {records}, the field is missing or {what}. The first is record {{first}}, counted from 1."
     for column in frame.iter_columns():
         faults = Faults()
         faults.note(nulls(column))
@@ -129,7 +129,7 @@ def load_checkins(source: str | Path) -> Traces:
         pl.col("venue"),
         pl.col("time").str.to_datetime(_CLOCK, time_unit="ms", strict=False),
     )
-    complete(frame, str(path), f"not in Foursquare's format (for example user 1, time {_EXAMPLE})")
+    complete(frame, str(path), f"not in Foursquare's format; valid are for example the user 1 and the time {_EXAMPLE}")
     return _traces(frame)
 
 

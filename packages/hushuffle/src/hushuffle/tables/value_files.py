@@ -168,8 +168,9 @@ def load_labels_file(name: str, *, base_folder: Path) -> tuple[str, ...]:
             fail(f"{name}: its first column, the labels, is empty in record {missing[0] + 1:,}.")
         labels: list[str] = texts.to_list()
         lines: Sequence[int] = range(1, texts.len() + 1)
+        unit = "record"
     else:
-        labels, lines = _of_text(name, base_folder / Path(name).expanduser())
+        (labels, lines), unit = _of_text(name, base_folder / Path(name).expanduser()), "line"
     if not labels:
         fail(f"{name} holds no labels.")
     if len(labels) > _MOST_LABELS:
@@ -177,10 +178,10 @@ def load_labels_file(name: str, *, base_folder: Path) -> tuple[str, ...]:
     seen: dict[str, int] = {}
     for label, place in zip(labels, lines, strict=True):
         fits = label.isprintable() and label.strip()
-        what = f"it is the same as number {seen[label]:,}" if label in seen else ""
-        what = what if fits else "must be text on one line, without control characters"
+        what = f"it is the same label as in {unit} {seen[label]:,}, and each must occur once" if label in seen else ""
+        what = what if fits else "the label must be text on one line, without control characters"
         if what:
-            fail(f"{name}, number {place:,}: {what}. Each label must occur once.")
+            fail(f"{name}, {unit} {place:,}: {what}.")
         seen[label] = place
     return tuple(labels)
 

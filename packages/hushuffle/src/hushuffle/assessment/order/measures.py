@@ -144,8 +144,8 @@ def _finding(scores: Sequence[_Score]) -> Finding:
         question="order-attack",
         adversary="An adversary who guesses by a vote of the 25 most similar people",
         sentence=(
-            f"In nine of ten releases, the adversary infers the values of {percent(here)} of the people; of "
-            f"{percent(before)} without a shuffle, and of {percent(uniform)} after a uniform shuffle."
+            f"For {percent(here)} of the people, the adversary guesses the person's value right in at least nine of "
+            f"ten releases (without a shuffle: {percent(before)}; after a uniform shuffle: {percent(uniform)})."
         ),
         bound=scores[1].rho,
         proof=f"measured on the data: {REPETITIONS} repetitions of {DRAWS} releases, Student's interval",
@@ -162,20 +162,17 @@ def _table(scores: Sequence[_Score], scene: Scene) -> Table:
         cells: list[Cell] = [name, score.rho]
         cells += [score.error] if learned and score.error is not None else []
         rows.append((*cells, *(score.by_value[value] for value in shown)))
-    last = (
-        " Error of shares learned for each place: 0 is perfect, 1 is no better than a uniform guess." if learned else ""
-    )
     return Table(
         key="order-attack",
         title="Measured on the data: success of the attack, and error of learning",
         caption=(
-            "The attack succeeds if the majority value of the 25 most similar people is the person's in nine of ten "
-            f"releases. Compare with the uniform shuffle, where the majority value is the most frequent value.{last}"
+            "The attack succeeds if the majority value of the 25 most similar people is the person's in at least nine "
+            "of ten releases. Compare with the uniform shuffle, where the majority value is the most frequent value."
         ),
         columns=(
             "release",
             "attack succeeds, share of people",
-            *(("error of shares learned for places",) if learned else ()),
+            *(("error of shares that an analyst learns near each person (uniform guess: 1)",) if learned else ()),
             *(f'attack succeeds, share of people with "{scene.labels[value]}"' for value in shown),
         ),
         rows=tuple(rows),

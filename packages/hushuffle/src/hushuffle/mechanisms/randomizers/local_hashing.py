@@ -40,7 +40,7 @@ class LocalHashing(Mechanism):
     """Hash the value to one of g buckets with a fresh hash function; report the function and the randomized bucket.
 
     The report shows the value's bucket with the probability theta of `RandomizedResponse(k=g)`, else a uniform bucket.
-    A report is a row of integers: the hash function, then the bucket; its shape is (2,) or (3,).
+    A report is a row of integers: one ("binary") or two ("affine") for the hash function, then the bucket.
 
     There are two families of hash functions. "binary" (g a power of two): two values collide with probability 1/g
     exactly, and counting takes n g + k log k steps. "affine" (any g, faster for large g): the collision probability is

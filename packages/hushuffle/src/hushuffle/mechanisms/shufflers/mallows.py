@@ -43,7 +43,7 @@ def sample_mallows(
         rng: the random generator; `secure()` by default.
 
     Raises:
-        InvalidInputError: an argument is out of range, `distance` is unknown, or randomness is keyed.
+        InvalidInputError: an argument is out of range, `distance` is unknown, or `rng` derives from a secret key.
 
     Source: docs/theory/order.md, Theorems 8 and 9; Mallows 1957; Doignon, Pekec, Regenwetter 2004 (repeated insertion).
 
@@ -123,7 +123,7 @@ class MallowsShuffle(Shuffler):
 
         Raises:
             InvalidInputError: the numbers of messages and of people in the reference differ (there are no dummies), or
-                randomness is keyed.
+                `rng` derives from a secret key.
         """
         if messages.shape[0] != self.people:
             hint = "Its reference order has exactly one place for each person, and no places for dummies."

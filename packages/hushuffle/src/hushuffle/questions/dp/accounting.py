@@ -34,7 +34,7 @@ def to_pld(rounds: Round | Rounds, *, interval: float = 1e-4, optimistic: bool =
         interval: spacing of the losses (nats). dp-accounting composes only distributions of equal spacing. It should
             be at most a tenth of the typical loss of a round.
         optimistic: True returns the optimistic (lower) distribution instead of the pessimistic one.
-        delta: in (0, 0.5); choose about the delta of the final guarantee, for which the range of losses is chosen. The
+        delta: in (0, 0.5), near the delta of the final guarantee: it determines the range of the losses. The
             pessimistic distribution has a mass of about 1e-6 delta at infinity.
 
     Raises:

@@ -93,11 +93,11 @@ def design(
     """Return a randomizer of small error for n people that meets a central and a local epsilon.
 
     Central epsilon after a uniform shuffle is certified, independently of the search; local epsilon holds if the
-    shuffler is compromised. The search minimizes the error under a convex constraint on an approximate (Gaussian)
-    central epsilon, and adjusts it until the certified upper bound meets the target. For losses of single reports, the
-    error is within a few thousandths of the minimum under that constraint. For "shares" and "distribution", the search
-    starts from the best combination of many candidate reports, and ends at a local minimum. For unordered values the
-    gain over `RandomizedResponse` and `SubsetSelection` is small or zero.
+    shuffler is compromised. The search minimizes the error under a convex limit on an approximate (Gaussian) central
+    epsilon, and changes this limit until the certified upper bound meets the target. For losses of single reports, the
+    error is within a few thousandths of the minimum under the limit. For "shares" and "distribution", the search starts
+    from the best combination of many candidate reports, and ends at a local minimum. For unordered values the gain over
+    `RandomizedResponse` and `SubsetSelection` is small or zero.
 
     Args:
         n: number of people.
@@ -106,9 +106,9 @@ def design(
         delta: in (0, 1).
         local_epsilon_max: upper limit of the local epsilon in nats, above 0, at most 40. The search stays below
             ln(n), since above it fewer than one other person is expected to send the same report.
-        loss: the error of the estimated shares ("shares"), or of their cumulative sums, for ordered values
-            ("distribution"); of a single report, which is then one of the k values: "absolute" or "squared" distance in
-            steps, or "match" (1 if it is not the true value); or an array of costs >= 0, shape (k, reports).
+        loss: "shares": error of the estimated shares. "distribution": error of their cumulative sums (ordered values).
+            "absolute", "squared" or "match": error of a single report, which is one of the k values: its distance to
+            the true value in steps, the square, or 1 if they differ. Or an array of costs >= 0, shape (k, reports).
 
     Raises:
         InvalidInputError: an argument out of range, or an unknown loss.

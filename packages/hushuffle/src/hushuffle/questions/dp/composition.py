@@ -48,7 +48,7 @@ def compose(rounds: Rounds, *, delta: float, progress: Progress | None = None) -
         rounds: protocols (or what `dp.per_person` or `dp.from_pld` gives), or pairs (protocol, times), each with
             randomness of its own; 10**9 rounds in all, at most.
         delta: in [0, 1).
-        progress: called with the current step and the fraction completed, from 0 to 1; the call may take seconds.
+        progress: a function of the current step and the completed fraction (0 to 1), called while the work goes on.
 
     Raises:
         InvalidInputError: no rounds, too many, times < 1, or delta out of range.
@@ -218,9 +218,9 @@ def waves(
 
     Raises:
         InvalidInputError: fewer than one wave, a negative number of changes, delta out of range, or an instantaneous
-            randomizer for another number of reports.
-        UnsupportedProtocolError: dummies, random bits of servers, an instantaneous randomizer where only sums are
-            released, or no bound for this randomizer and shuffler.
+            randomizer whose number of values is not the number of possible permanent reports.
+        UnsupportedProtocolError: the shuffler adds dummies or random bits, only sums are released and there is an
+            instantaneous randomizer, or there is no bound for this randomizer and shuffler.
 
     Source: docs/theory/composition.md, Theorem 11 and Remark 12; Erlingsson, Pihur, Korolova 2014 (both randomizers).
 
@@ -259,7 +259,7 @@ def change_shows(protocol: Protocol) -> Bound:
 
     Both waves send the permanent reports, and no other person's report changes. The releases then differ if and only if
     the person's old and new reports differ. The result is for the two values whose reports differ most often. For local
-    hashing, it is a bracket from the probability that the two buckets differ to 1.
+    hashing, the lower bound is the probability that the two buckets differ, and the upper bound is 1.
 
     Raises:
         UnsupportedProtocolError: the mechanism has too many reports for a matrix, and no closed form.

@@ -154,7 +154,7 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
 
     >>> import hushuffle as hs
     >>> hs.order.findings(1.0, epsilon=0.2, group=60, wanted=4)[0].sentence.split(": ")[1]
-    'after the order is seen, a belief of 50 % lies between 26.8 % and 73.2 %.'
+    'a value of the person that is 50 % probable before the release is 26.8 % to 73.2 % probable after it.'
     """
     belief = posterior_probability(alpha, prior=0.5)
     statements = [
@@ -162,8 +162,8 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
             question="order-inference",
             adversary="knows every report outside a person's group and the multiset of reports inside it",
             sentence="An adversary knows every report outside a person's group and the multiset of reports inside it: "
-            "after the order is seen, a belief of 50 % lies between "
-            f"{math.floor(1000 * belief.lower) / 10:g} % and {_percent(belief.upper)}.",
+            "a value of the person that is 50 % probable before the release is "
+            f"{math.floor(1000 * belief.lower) / 10:g} % to {_percent(belief.upper)} probable after it.",
             bound=belief,
             proof="Theorem 4.1, exchanges inside a group",
         )

@@ -247,8 +247,8 @@ def alpha_for_groups(
 ) -> Bound:
     """Return the guarantee alpha (nats) for groups `others` of a Mallows shuffle with guarantee `alpha` for `groups`.
 
-    The result is alpha * sensitivity(others) / sensitivity(groups), with exact sensitivities, rounded up once. If
-    theta was computed from the *published* sensitivity, the result is too large: use `alpha_for_theta`.
+    The result is alpha * sensitivity(others) / sensitivity(groups), with exact sensitivities, rounded up once. It is
+    too large if theta was computed from `published_sensitivity`, which can be larger: then use `alpha_for_theta`.
 
     Raises:
         InvalidInputError: alpha not finite or < 0, each of `groups` has one person, or the reasons of `sensitivity`.

@@ -221,7 +221,7 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None
     math.inf: no noise is necessary. With g: for local hashing with g buckets and the upper bound on its `alpha`.
 
     Raises:
-        InvalidInputError: an argument out of range, or an `alpha_bits` that needs truth with less than 2**-64.
+        InvalidInputError: an argument out of range, or an `alpha_bits` that needs a truth probability below 2**-64.
 
     Source: docs/theory/identity.md, Theorem 1, by bisection over the probabilities that can be implemented.
 
@@ -315,8 +315,8 @@ def best_hashing_for_theta(
     """Return the local hashing of least variance that shows the true bucket with probability `theta`.
 
     Otherwise the bucket is uniform. The variance is that of the estimated share of a value with true share `frequency`
-    among n people. With more buckets, at most `largest`, it falls, unless the hash family has more collisions among the
-    k values. The search tries about eight numbers of buckets per factor of two.
+    among n people. It falls as g, the number of buckets, grows, except where the hash family of a larger g has more
+    collisions among the k values. The search tries about eight g per factor of two, at most `largest`.
 
     Raises:
         InvalidInputError: an argument out of range.

@@ -151,8 +151,8 @@ def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | N
     `largest_prior` (default: 1/n, uniform) and alpha_a the `alpha` of order a, the best guess is right with probability
     at most (p 2**(t alpha_a))**((a-1)/a), and at most (t alpha_1 + 1)/log2(1/p), which is Fano's bound. The result uses
     the smallest of Fano's bound and the orders 1.5, 2, 3, 5 and infinity. For channels Q other than randomized response
-    and local hashing, only infinite order is used, where 2**alpha_a is sum_y max_x Q(y|x) over the rows that n people
-    can have. The bound holds for any dependence between the t values and the person.
+    and local hashing, only infinite order is used, where 2**alpha_a is at most min(n, sum_y max_x Q(y|x)) for reports y
+    and values x. The bound holds for any dependence between the t values and the person.
 
     Raises:
         InvalidInputError: reports < 1, or largest_prior outside [1/n, 1].

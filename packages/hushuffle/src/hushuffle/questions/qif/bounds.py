@@ -106,9 +106,9 @@ def gain_vulnerability(
 ) -> Bound:
     """Return an adversary's expected gain from a guess of one value, for a given prior.
 
-    It is exact (relative error below 1e-12) without a shuffler, and for few histograms of reports if `adversary` knows
-    no value. Otherwise it is a certified bracket behind `UniformShuffle` and `Scrambler` for mechanisms with a matrix,
-    and an upper bound for other shufflers and mechanisms.
+    It is exact (relative error below 1e-12) without a shuffler. It is also exact if `adversary` knows no value and all
+    possible histograms of the reports can be enumerated. Otherwise it is a certified bracket behind `UniformShuffle`
+    and `Scrambler` for mechanisms with a matrix, and an upper bound for other shufflers and mechanisms.
 
     Args:
         protocol: the collection, with any mechanism.

@@ -68,9 +68,9 @@ class Refinement:
     For a channel R, take the total variation between each row of `second` and that row of `first.cascade(R)`, averaged
     over the rows. `deficiency` is its minimum over all R. It equals the largest difference of posterior vulnerability
     between `second` and `first` under the uniform prior, over all gains in [0, 1]. If `holds`, `post_processing` is an
-    R that attains the upper bound of `deficiency`; if not, `separation` proves its lower bound. `exact`: the proof was
-    computed in rationals (`first.cascade(R)` equals `second` in every entry, or the separation, for rational channels).
-    Otherwise the answer is within the tolerance.
+    R that attains the upper bound of `deficiency`; if not, `separation` proves its lower bound. If `exact`, channels
+    and proof are rational: `first.cascade(R)` equals `second` in every entry, or the gap of `separation` is exact.
+    Otherwise the answer holds up to the tolerance given to `refines`.
     """
 
     holds: bool

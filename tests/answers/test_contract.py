@@ -79,7 +79,7 @@ def test_a_missing_key_is_named_with_what_to_do(kind: str) -> None:
         assert problem.key == f"population.{key}"
         assert problem.hint
         (problem,) = answer_problems({key: read[key]})
-        assert problem.rule == f'must go with kind = "{kind}"'
+        assert problem.rule == f'is allowed only with kind = "{kind}"'
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -71,7 +71,7 @@ def test_bounds_must_stand_in_the_file() -> None:
             'n = 9, kind = "numbers", low = 0, high = 1, levels = 3',
             'population.kind: must be "number" or "threshold", got "numbers". Did',
         ),
-        ("n = 9, k = 3, low = 0", 'population.low: must go with kind = "number", got 0. For example'),
+        ("n = 9, k = 3, low = 0", 'population.low: is allowed only with kind = "number", got low = 0. For example'),
         (f"n = 9, k = 3, {GRID}", "population: must have either k or categories, got both"),
         (
             f'data = "a.csv", column = "x", bins = [0, 1, 2], {GRID}',

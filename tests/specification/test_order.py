@@ -147,7 +147,7 @@ def test_what_does_not_go_together(case: tuple[str, ...]) -> None:
 
 def test_there_must_be_data() -> None:
     (problem,) = problems(f"alpha = 1, {PLACES}", population="population = { n = 100, k = 2 }\n")
-    assert problem.startswith("population: must be data for a Mallows shuffle, got no data. The order is computed")
+    assert problem.startswith("population: must have data for a Mallows shuffle, got no data. The order is computed")
 
 
 @pytest.mark.parametrize(

@@ -202,18 +202,18 @@ def test_other_verbs_refuse() -> None:
         (
             PLANNED + RANDOMIZER.replace("p = 0.1\n", "") + REST,
             "randomizer.p: must be given, or else targets.epsilon, got neither. "
-            "Or set targets.epsilon: then assess uses the smallest p that meets it.",
+            "With targets.epsilon, assess uses the smallest p that meets it.",
         ),
         (
             PLANNED + RANDOMIZER.replace("0.1", "0.5") + REST.replace("uniform", "none"),
             "randomizer.p: must be less than 0.5, got 0.5.",
-            'shuffler.kind: must be "uniform" if publishers flip bits, got "none". '
+            'shuffler.kind: must be "uniform" with flips, got "none". '
             "The estimates use counts of columns, which have no order.",
         ),
         (
             PLANNED + '[randomizer]\nkind = "randomized-response"\nepsilon = 1.0\n' + REST,
             'randomizer.kind: must be "bit-flipping" in a reach study, got "randomized-response". '
-            'Or the shuffler adds dummies: [shuffler] kind = "augmented", "randomized-response", epsilon = "inf".',
+            'Or protect bits without flips by dummies: [shuffler] kind = "augmented".',
         ),
         (
             "population = { n = 10, k = 4 }\n" + RANDOMIZER + REST,
@@ -276,7 +276,7 @@ def test_what_does_not_go_together(case: tuple[str, ...]) -> None:
 
 def test_how_many_publishers() -> None:
     many = ", ".join(f'p{i} = "{i}.csv"' for i in range(11))
-    for publishers, key in (("{}", "population.publishers: "), (f"{{ {many} }}", "population: must be at most 10 ")):
+    for publishers, key in (("{}", "population.publishers: "), (f"{{ {many} }}", "population: must have at most 10 ")):
         text = POPULATION.replace('{ tv = "tv.csv", web = "web.parquet" }', publishers)
         (problem,) = problems(text + RANDOMIZER + REST)
         assert problem.startswith(key)

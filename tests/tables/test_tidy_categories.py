@@ -146,7 +146,7 @@ def test_labels_in_a_file(tmp_path: Path) -> None:
         (
             "a.txt",
             b"SECRET\nb\nSECRET\n",
-            "a.txt, line 3: it is the same label as in line 1, and each must occur once.",
+            "a.txt, line 3: it is the same label as in line 1. Remove one of them.",
         ),
         ("a.txt", b"a\nSECRET\x07\n", "a.txt, line 2: the label must be text on one line, without control characters"),
         ("a.txt", b"\n\n", "a.txt holds no labels"),

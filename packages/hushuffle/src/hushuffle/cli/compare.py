@@ -8,12 +8,7 @@ from pathlib import Path
 from hushuffle.cli.console import Exit, Flag, deliver, judged, misused, progress, refuse_file
 
 
-def compare(
-    *specifications: Path,
-    out: Path | None = None,
-    json: Flag = False,
-    strict: Flag = False,
-) -> Exit:
+def compare(*specifications: Path, out: Path | None = None, json: Flag = False, strict: Flag = False) -> Exit:
     """Compare deployments side by side: figures, differences and targets.
 
     Examples (to create these files, first run: hushuffle examples ./examples):

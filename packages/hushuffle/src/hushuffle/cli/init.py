@@ -155,12 +155,7 @@ def _answers() -> _Asked:
         question = _SHUFFLER.format(reports=seen, messages=_MESSAGES if kind == "shares" else "")
         failed, messages = ask(question, "c", lambda text: _failed(text, messages=kind == "shares"))
     names = {"shuffler": ask(_RUNS, "-", _name), "analyst": ask(_SEES, "-", _name)}
-    targets = {
-        "delta": usual_delta(people),
-        "standard_error": error,
-        "epsilon": release,
-        "local_epsilon": failed,
-    }
+    targets = {"delta": usual_delta(people), "standard_error": error, "epsilon": release, "local_epsilon": failed}
     if twice > 1:
         values |= {"reports_per_person": twice}
     return _Asked(

@@ -15,13 +15,7 @@ from hushuffle._checks import fail
 from hushuffle._version import __version__
 from hushuffle.collection.released import SCHEMA_VERSION, read_document
 from hushuffle.collection.request import MANIFEST, Request
-from hushuffle.errors import (
-    DataError,
-    InvalidInputError,
-    NumericalError,
-    SpecificationError,
-    UnsupportedProtocolError,
-)
+from hushuffle.errors import DataError, InvalidInputError, NumericalError, SpecificationError, UnsupportedProtocolError
 from hushuffle.estimation.column_views import consistent
 from hushuffle.estimation.reach import Reach
 from hushuffle.estimation.reach_questions import ReachQuestion, answered, questions_of

@@ -24,8 +24,8 @@ class Groups:
 
     For g groups, `offsets`, shape (g + 1,), increases strictly from 0; `members`, shape (memberships,), lists no person
     twice in one group. `group_of`, shape (n,), assigns to each person the index of a group that contains the person;
-    several people may have the same group, which is stored once. If it is None, person i has group i if there are n
-    groups and each group i contains person i; otherwise people have no groups.
+    several people may have the same group, which is stored once. Without `group_of`, person i has group i if there are
+    n groups and each group i contains person i; otherwise people have no groups.
 
     Groups are public, so they must be derived from public data only.
 

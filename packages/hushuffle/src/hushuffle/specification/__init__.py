@@ -4,12 +4,7 @@ from hushuffle.specification.population import CountedPopulation, DataPopulation
 from hushuffle.specification.reach import Audiences, ReachPopulation
 from hushuffle.specification.reading import Collection, load, load_collection, parse, parse_collection
 from hushuffle.specification.schema import json_schema, schema_text
-from hushuffle.specification.specification import (
-    Adversaries,
-    Specification,
-    build_adversaries,
-    build_protocol,
-)
+from hushuffle.specification.specification import Adversaries, Specification, build_adversaries, build_protocol
 
 __all__ = [
     "Adversaries",

@@ -99,9 +99,8 @@ def answer_problems(population: Mapping[str, Any]) -> Iterator[Problem]:
         assert other.keys is not None
         for key in (key for key in other.keys.settings if key in population and key not in own):
             hint = f"For example {other.keys.example}."
-            yield Problem(
-                key=f"population.{key}", rule=f'must go with kind = "{name}"', value=f"{population[key]}", hint=hint
-            )
+            rule, value = f'is allowed only with kind = "{name}"', f"{key} = {population[key]}"
+            yield Problem(key=f"population.{key}", rule=rule, value=value, hint=hint)
     if chosen is None or chosen.keys is None:
         return
     for key in (key for key in own if key not in population):

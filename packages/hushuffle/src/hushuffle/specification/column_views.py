@@ -52,12 +52,7 @@ class View(Section):
 
 
 def build_views(
-    views: Sequence[View] | None,
-    *,
-    names: Sequence[str],
-    bits: int,
-    hashes: int,
-    each: DummyLaw | GeometricDummies,
+    views: Sequence[View] | None, *, names: Sequence[str], bits: int, hashes: int, each: DummyLaw | GeometricDummies
 ) -> ColumnViews:
     """Return the views of a study; without [[population.views]], the bit patterns of all publishers.
 
@@ -80,7 +75,7 @@ def view_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
     if "views" not in population:
         if len(names) > MOST_PATTERNS:
             hint = "Set population.views, with the unions or contacts to count."
-            rule = f"must be at most {MOST_PATTERNS} publishers if all their bit patterns are released"
+            rule = f"must have at most {MOST_PATTERNS} publishers if all their bit patterns are released"
             yield Problem(key="population", rule=rule, value=f"{len(names)}", hint=hint)
         return
     kind = table_in(raw, "shuffler").get("kind")

@@ -135,7 +135,7 @@ def order_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
 def _shuffle(shuffler: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[Problem]:
     if population and "data" not in population:
         hint = "The order is computed from public columns of the data: set data and column instead of n."
-        yield Problem(key="population", rule="must be data for a Mallows shuffle", value="no data", hint=hint)
+        yield Problem(key="population", rule="must have data for a Mallows shuffle", value="no data", hint=hint)
     given = [key for key in ("alpha", "theta") if key in shuffler]
     if len(given) != 1:
         hint = (

@@ -252,14 +252,15 @@ def reach_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
         yield from _dummies(randomizer, shuffler)
     elif isinstance(randomizer.get("kind"), str) and not flips:
         value = f'"{randomizer["kind"]}"'
-        hint = 'Or the shuffler adds dummies: [shuffler] kind = "augmented", "randomized-response", epsilon = "inf".'
+        hint = 'Or protect bits without flips by dummies: [shuffler] kind = "augmented".'
         yield Problem(key="randomizer.kind", rule='must be "bit-flipping" in a reach study', value=value, hint=hint)
     elif isinstance(shuffler.get("kind"), str) and shuffler["kind"] != "uniform":
         hint = "The estimates use counts of columns, which have no order."
-        rule, value = 'must be "uniform" if publishers flip bits', f'"{shuffler["kind"]}"'
-        yield Problem(key="shuffler.kind", rule=rule, value=value, hint=hint)
+        yield Problem(
+            key="shuffler.kind", rule='must be "uniform" with flips', value=f'"{shuffler["kind"]}"', hint=hint
+        )
     if flips and "p" not in randomizer and "epsilon" not in targets:
-        hint = "Or set targets.epsilon: then assess uses the smallest p that meets it."
+        hint = "With targets.epsilon, assess uses the smallest p that meets it."
         yield Problem(key="randomizer.p", rule="must be given, or else targets.epsilon", value="neither", hint=hint)
     yield from _adversaries(raw)
     yield from _population(table_in(raw, "population"))

@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 
 from hushuffle.errors import Problem
 from hushuffle.specification._base import Section
-from hushuffle.specification.kinds import DUMMY_LAWS, PLANNED, AnyAdversary, AnyRandomizer, AnyShuffler
+from hushuffle.specification.kinds import DUMMY_LAWS, PLANNED, AnyAdversary, AnyRandomizer, AnyShuffler, EndlessDummies
 from hushuffle.specification.order import Groups, OrderAttack
 from hushuffle.specification.population import CountedPopulation, DataPopulation
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
@@ -47,6 +47,7 @@ _SECTIONS: Final[dict[str, tuple[type[Section], ...]]] = {
     "shuffler": _members(AnyShuffler),
     "shuffler.groups": (Groups,),
     "shuffler.dummies": DUMMY_LAWS,
+    "shuffler.each": (*DUMMY_LAWS, EndlessDummies),
     "adversaries": _members(AnyAdversary),
     "adversaries.attack": (OrderAttack,),
     "targets": (Targets,),
@@ -155,7 +156,7 @@ def _listed(names: Sequence[str]) -> str:
 def _section_of(path: Sequence[str | int], words: Vocabulary) -> str:
     """Return the innermost section that a path leads through, "" at the top."""
     names = [step for step in path[:-1] if isinstance(step, str)]
-    inner = ".".join(names[:2])
+    inner = "shuffler.each" if names[-1:] == ["each"] else ".".join(names[:2])
     return inner if inner in words.sections else "".join(names[:1])
 
 

@@ -309,8 +309,7 @@ def refuse_irregular(path: Path, form: CsvForm, name: str) -> None:
     row, separated = f"the row that begins in line {irregular.line:,}", separator_name(form.separator_of(path))
     advice = f"Put quotation marks around fields that contain {separated}."
     if irregular.open:
-        what = f"a quotation mark is never closed in {row}"
-        advice = "Close it, or double it if it is part of the text."
+        what, advice = f"a quotation mark is never closed in {row}", "Close it, or double it inside a text."
     else:
         fewer = irregular.fields < irregular.names
         what = f"the number of fields in {row} is {irregular.fields:,}, {'less' if fewer else 'more'} than the "

@@ -51,7 +51,9 @@ _LABELS_FROM_DATA: Final = Warned(
     sentence="The categories were taken from the data: each category reveals that a record has it.",
     advice="List the categories of the questionnaire before the collection.",
 )
-_UNSEEN_ADVICE: Final = ' See the keys trim and casefold; otherwise = "other" makes a category of the rest.'
+_UNSEEN_ADVICE: Final = (
+    ' The keys trim and casefold ignore spaces and case; otherwise = "other" adds a category for all others.'
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -167,8 +167,7 @@ def load_labels_file(name: str, *, base_folder: Path) -> tuple[str, ...]:
         if missing := texts.is_null().arg_true().to_list():
             fail(f"{name}: its first column, the labels, is empty in record {missing[0] + 1:,}.")
         labels: list[str] = texts.to_list()
-        lines: Sequence[int] = range(1, texts.len() + 1)
-        unit = "record"
+        lines, unit = list(range(1, texts.len() + 1)), "record"
     else:
         (labels, lines), unit = _of_text(name, base_folder / Path(name).expanduser()), "line"
     if not labels:
@@ -177,16 +176,15 @@ def load_labels_file(name: str, *, base_folder: Path) -> tuple[str, ...]:
         fail(f"{name} holds {len(labels):,} labels, but at most {_MOST_LABELS:,} are allowed.")
     seen: dict[str, int] = {}
     for label, place in zip(labels, lines, strict=True):
-        fits = label.isprintable() and label.strip()
-        what = f"it is the same label as in {unit} {seen[label]:,}, and each must occur once" if label in seen else ""
-        what = what if fits else "the label must be text on one line, without control characters"
-        if what:
-            fail(f"{name}, {unit} {place:,}: {what}.")
+        if not label.isprintable() or not label.strip():
+            fail(f"{name}, {unit} {place:,}: the label must be text on one line, without control characters.")
+        if label in seen:
+            fail(f"{name}, {unit} {place:,}: it is the same label as in {unit} {seen[label]:,}. Remove one of them.")
         seen[label] = place
     return tuple(labels)
 
 
-def _of_text(name: str, path: Path) -> tuple[list[str], Sequence[int]]:
+def _of_text(name: str, path: Path) -> tuple[list[str], list[int]]:
     try:
         lines = path.read_bytes().decode("utf-8-sig").splitlines()
     except FileNotFoundError:

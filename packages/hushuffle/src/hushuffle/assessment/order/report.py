@@ -139,7 +139,7 @@ def _concerns(arrangement: Arrangement, moved: Displacement, *, shown: bool) -> 
     if moved.mean.lower > _NEARLY * order_findings.uniform_mean(n):
         yield Warned(
             key="nearly-uniform",
-            sentence="Reports move almost as far as in a uniform shuffle: little can be learned about places.",
+            sentence="Reports move almost as far as in a uniform shuffle: the order helps to learn little.",
             advice='Use smaller groups or a larger alpha. Or use kind = "uniform", which hides more at little loss.',
         )
     yield Warned(

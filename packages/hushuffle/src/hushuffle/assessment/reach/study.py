@@ -254,11 +254,7 @@ class ReachStudy(Collected):
         draft.error = None if relative is None else Bound.exact(relative, unit="")
         draft.tables.append(reach_trials.table(figures, design, target=target, confidence=run.confidence))
         draft.warnings += reach_warnings.concerns(
-            design,
-            audiences=self.audiences,
-            figures=figures,
-            specification=self.specification,
-            central=draft.central,
+            design, audiences=self.audiences, figures=figures, specification=self.specification, central=draft.central
         )
 
     def _changes(self, draft: Draft) -> None:

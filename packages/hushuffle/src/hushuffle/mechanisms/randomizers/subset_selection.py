@@ -139,10 +139,10 @@ class SetReports(Mechanism):
 class SubsetSelection(SetReports):
     """Report a set of w of the k values, with the true value with probability e**epsilon w/(e**epsilon w + k - w).
 
-    One value is the true one with probability theta = (e**epsilon - 1)/(k/w + e**epsilon - 1), rounded down to a
-    multiple of 2**-64, else uniform; w - 1 distinct uniform values are added. The mechanism is `TargetSampling` with
-    `flood` = w - 1, and randomized response at w = 1. Every set with the true value is e**epsilon times as likely as
-    every set without it. A report is the sorted row of its values, shape (n, w).
+    The set starts with the true value with probability theta = (e**epsilon - 1)/(k/w + e**epsilon - 1), rounded down
+    to a multiple of 2**-64, else with a uniform value. Then w - 1 distinct uniform values are added. The mechanism is
+    `TargetSampling` with `flood` = w - 1, and randomized response at w = 1. Every set with the true value is e**epsilon
+    times as likely as every set without it. A report is the sorted row of its values, shape (n, w).
 
     Args:
         k: number of values, 2 to 2**40.

@@ -58,7 +58,8 @@ class DummyLaw:
     An observer can count the released messages, so the drawn number is public; the delta of a guarantee is the mean
     over it. Constructors: `binomial`, `geometric`, `discrete_laplace`, `discrete_gaussian` and `of`.
 
-    `numbers` are the possible numbers, ascending, shape (m,); numbers[i] has probability (below[i+1] - below[i])/2**64.
+    `numbers` are the possible numbers, ascending, shape (m,). `below` cumulates their probabilities in units of 2**-64:
+    numbers[i] has probability (below[i+1] - below[i])/2**64.
 
     Source: docs/theory/more-and-less.md, Theorem 8 and Theorem 9.
 

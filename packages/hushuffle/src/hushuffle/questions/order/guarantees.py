@@ -53,10 +53,10 @@ def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
 
 
 def posterior_probability(alpha: float, *, prior: float) -> Bound:
-    """Return the range of an adversary's probability, after the release, that person i has value a; before: `prior`.
+    """Return the range of an adversary's probability, after the release, that person i has value a.
 
-    `alpha` (nats) is the guarantee of the order for i's group (`alpha_for_theta`). The adversary knows every record
-    outside i's group and the multiset of records inside it.
+    `prior` is this probability before the release, `alpha` (nats) the guarantee of the order for i's group
+    (`alpha_for_theta`). The adversary knows every record outside i's group and the multiset of records inside it.
 
     Raises:
         InvalidInputError: alpha not finite or < 0, or prior outside [0, 1].

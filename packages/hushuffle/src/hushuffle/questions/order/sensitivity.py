@@ -248,7 +248,7 @@ def alpha_for_groups(
     """Return the guarantee alpha (nats) for groups `others` of a Mallows shuffle with guarantee `alpha` for `groups`.
 
     The result is alpha * sensitivity(others) / sensitivity(groups), with exact sensitivities, rounded up once. It is
-    too large if theta was computed from `published_sensitivity`, which can be larger: then use `alpha_for_theta`.
+    too large if the shuffle's theta was computed from `published_sensitivity`: then use `alpha_for_theta`.
 
     Raises:
         InvalidInputError: alpha not finite or < 0, each of `groups` has one person, or the reasons of `sensitivity`.

@@ -217,8 +217,8 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = Non
 def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None) -> float:
     """Return the largest local epsilon (nats) of k-ary randomized response for which `alpha` is at most `alpha_bits`.
 
-    `alpha` is the most information, in bits, that a report reveals about its sender, one of n people. Rounded down;
-    math.inf: no noise is necessary. With g: for local hashing with g buckets and the upper bound on its `alpha`.
+    `alpha` is the most information, in bits, that a report reveals about its sender, one of n people. The result is
+    rounded down; math.inf: no noise is necessary. With g: for local hashing with g buckets, by a bound on its `alpha`.
 
     Raises:
         InvalidInputError: an argument out of range, or an `alpha_bits` that needs a truth probability below 2**-64.

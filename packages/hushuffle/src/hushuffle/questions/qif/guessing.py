@@ -48,8 +48,8 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     for k values, differed by less than 25 % (k = 3), 12 % (k = 5) and 2 % (k = 20) for `Strong()`; by less than 51 %,
     16 % and 3 % for `Informed(m=...)`; and by a factor 3.3 for given histograms of many people with several values.
 
-    For other mechanisms, V is exact without a shuffler, and for the uninformed adversary if there are few histograms of
-    reports. Otherwise it is a certified bracket if the mechanism has a matrix or its reports are sets
+    For other mechanisms, V is exact without a shuffler, and for the uninformed adversary if all possible histograms of
+    reports can be enumerated. Otherwise it is a certified bracket if the mechanism has a matrix or its reports are sets
     (`SubsetSelection`), else an upper bound. Dummies are uniform reports; if their number is random, V is the mean over
     this number. The computation takes a few seconds at most, up to n = 10**9.
 
@@ -132,9 +132,7 @@ def _drawn(protocol: Protocol, law: DummyLaw, guesser: Guesser) -> Bound:
         # The worst values of known people may differ between numbers of dummies; the mean over values does not.
         worst = m > 0 and composition is None
         return over_dummies(
-            protocol,
-            lambda given: vulnerability(given, adversary=guesser),
-            least=vulnerability if worst else None,
+            protocol, lambda given: vulnerability(given, adversary=guesser), least=vulnerability if worst else None
         )
     counts = np.zeros(protocol.randomizer.inputs, dtype=np.int64)
     counts[: len(witness.others)] = witness.others

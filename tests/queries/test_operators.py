@@ -151,7 +151,7 @@ def test_hidden_models_that_steer_messages_have_no_guarantee() -> None:
          "operators[1].functions", "count, sum or avg"),
         ([GROUP, {**MODEL, "label": "x"}], "operators[1].label", "name a column of query.ranges"),
         ([GROUP, {**MODEL, "per_person": 3}], "operators[1].per_person", "divide 4"),
-        ([GROUP, {**MODEL, "noise": NOISE, "assume_public": True}], "operators[1].assume_public", "false with noise"),
+        ([GROUP, {**MODEL, "noise": NOISE, "assume_public": True}], "operators[1].assume_public", "false if results"),
         ([GROUP, {**MODEL, "per_person": 2}, {**GROUP, "name": "b"},
           {**MODEL, "name": "c", "of": "b", "per_person": 1}], "operators[1].per_person", "1 or 4 parts"),
     ],

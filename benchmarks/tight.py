@@ -12,7 +12,7 @@ import argparse
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -75,8 +75,9 @@ def cases() -> Iterator[tuple[str, Mechanism, int, int, float]]:
         (6, 100_000, 0.145, 1e-3),
         (20, 10_000, 0.365, 1e-3),
     ):
-        yield f"{width} filters flipped with p = {p:g}", hs.BitFlipping(width=width, p=p), n, 0, delta
-    yield "target sampling, T = 20, sigma = 0.2, 50 dummies", hs.TargetSampling(targets=20, sigma=0.2), 100, 50, 1e-4
+        yield f"{width} filters flipped with p = {p:g}, δ = {delta:g}", hs.BitFlipping(width=width, p=p), n, 0, delta
+    sampling = hs.TargetSampling(targets=20, sigma=0.2)
+    yield "target sampling, T = 20, sigma = 0.2, 50 dummies, δ = 0.0001", sampling, 100, 50, 1e-4
     for dummies in (10, 1000, 100_000):
         subset = hs.SubsetSelection(k=10, w=3, epsilon=2.0)
         yield f"subset selection, k = 10, w = 3, epsilon_0 = 2, {dummies:,} dummies", subset, 1000, dummies, 1e-6
@@ -98,11 +99,11 @@ def groups() -> Iterator[tuple[str, hs.Protocol | hs.MixedProtocol, int]]:
         halves = [(n // 2, kind(1.0)), (n // 2, kind(3.0))]
         crowd = hs.MixedProtocol(groups=halves, shuffler=hs.UniformShuffle())
         for group, epsilon in enumerate((1, 3)):
-            yield f"{name}, half with epsilon_0 = 1, half with 3: a person with {epsilon}", crowd.member(group), n
+            yield f"{name}, mixed: person with {epsilon}", crowd.member(group), n
 
 
-def measured() -> Iterator[str]:
-    """Yield the rows of the table."""
+def measured() -> Iterator[tuple[str, int, str]]:
+    """Yield name, people, and the cells of a figure."""
     floats = np.random.default_rng(0).random(10**7)
     start = time.perf_counter()
     np.sort(floats)
@@ -115,17 +116,32 @@ def measured() -> Iterator[str]:
         start = time.perf_counter()
         bound = hs.dp.epsilon(protocol, delta=delta)
         took = (time.perf_counter() - start) / unit
-        ends = f"{bound.lower:.5g} | {bound.upper:.5g} | {bound.width / bound.lower:.2%}"
-        yield f"| {name} | {n:,} | {delta:g} | {ends} | {took:.1f} |"
+        yield name, n, f"{bound.lower:.5g} | {bound.upper:.5g} | {bound.width / bound.lower:.2%} | {took:.1f}"
+
+
+def tables(figures: Iterable[tuple[str, int, str]]) -> str:
+    """Return a table for each pair of numbers of people, and one for the cases with a single number."""
+    cells: dict[str, dict[int, str]] = {}
+    for name, n, figure in figures:
+        cells.setdefault(name, {})[n] = figure
+    lines: list[str] = []
+    for sizes in dict.fromkeys(tuple(row) for row in cells.values() if len(row) == 2):
+        figure = "lower ε | upper ε | width | time"
+        lines += ["| mechanism | " + " | ".join(f"{n:,} people: {figure}" for n in sizes) + " |", "|---" * 9 + "|"]
+        lines += [f"| {name} | {' | '.join(row.values())} |" for name, row in cells.items() if tuple(row) == sizes] + [
+            ""
+        ]
+    rest = [(name, *next(iter(row.items()))) for name, row in cells.items() if len(row) == 1]
+    lines += ["| mechanism | people | lower ε | upper ε | width | time |", "|---" * 6 + "|"]
+    return "\n".join([*lines, *(f"| {name} | {n:,} | {figure} |" for name, n, figure in rest)]) + "\n"
 
 
 HEAD = """# What is tight where
 
 How wide is the certified bracket of central ε? The width is relative to the lower bound. Time is in units of sorting
-10⁷ floats on the same machine. `python benchmarks/tight.py --write` measures again.
+10⁷ floats on the same machine. δ = 10⁻⁶ unless stated. *Mixed*: half of the people have local ε 1, half have 3; the ε
+is for a person of one half. `python benchmarks/tight.py --write` measures again.
 
-| mechanism | people | δ | lower ε | upper ε | relative width | time |
-|---|---|---|---|---|---|---|
 """
 
 TAIL = """
@@ -145,12 +161,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--write", action="store_true", help="write the page")
     write = parser.parse_args().write
-    rows = []
-    for row in measured():
-        print(row, flush=True)
-        rows.append(row)
+    figures = []
+    for figure in measured():
+        print(*figure, flush=True)
+        figures.append(figure)
     if write:
-        PAGE.write_text(HEAD + "\n".join(rows) + "\n" + TAIL, encoding="utf-8")
+        PAGE.write_text(HEAD + tables(figures) + TAIL, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ def several_rounds(unit: float) -> Iterator[str]:
             hs.Protocol(randomizer=hs.BitFlipping(width=4, p=0.25), shuffler=shuffled, n=n),
             (16,),
         ),
-        "20 targets, a fifth redirected, 50 dummies, n = 100": (
+        "target sampling, 20 targets, sigma = 0.2; 50 dummies, n = 100": (
             hs.Protocol(randomizer=hs.TargetSampling(targets=20, sigma=0.2), shuffler=hs.Scrambler(dummies=50), n=100),
             (10,),
         ),
@@ -210,7 +210,8 @@ def page() -> Iterator[str]:
     yield from several_rounds(unit)
     yield "## Compared with dp-accounting"
     yield ""
-    yield "dp-accounting bounds one given pair of distributions, on a grid of 1e-4; `dp.epsilon` is for all datasets."
+        yield "dp-accounting bounds the ε of one given pair of distributions, and rounds losses up to a grid of 1e-4. "\
+        "`dp.epsilon` brackets the largest ε of all pairs of datasets."
     yield ""
     yield from with_dp_accounting()
 

@@ -210,8 +210,8 @@ def page() -> Iterator[str]:
     yield from several_rounds(unit)
     yield "## Compared with dp-accounting"
     yield ""
-        yield "dp-accounting bounds the ε of one given pair of distributions, and rounds losses up to a grid of 1e-4. "\
-        "`dp.epsilon` brackets the largest ε of all pairs of datasets."
+    yield "dp-accounting bounds the ε of one given pair of distributions, and rounds losses up to a grid of 1e-4."
+    yield "`dp.epsilon` brackets the largest ε of all pairs of datasets."
     yield ""
     yield from with_dp_accounting()
 

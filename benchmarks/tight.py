@@ -126,11 +126,10 @@ def tables(figures: Iterable[tuple[str, int, str]]) -> str:
         cells.setdefault(name, {})[n] = figure
     lines: list[str] = []
     for sizes in dict.fromkeys(tuple(row) for row in cells.values() if len(row) == 2):
-        figure = "lower ε | upper ε | width | time"
-        lines += ["| mechanism | " + " | ".join(f"{n:,} people: {figure}" for n in sizes) + " |", "|---" * 9 + "|"]
-        lines += [f"| {name} | {' | '.join(row.values())} |" for name, row in cells.items() if tuple(row) == sizes] + [
-            ""
-        ]
+        columns = [f"{n:,} people: lower ε | upper ε | width | time" for n in sizes]
+        lines += ["| mechanism | " + " | ".join(columns) + " |", "|---" * 9 + "|"]
+        lines += [f"| {name} | {' | '.join(row.values())} |" for name, row in cells.items() if tuple(row) == sizes]
+        lines.append("")
     rest = [(name, *next(iter(row.items()))) for name, row in cells.items() if len(row) == 1]
     lines += ["| mechanism | people | lower ε | upper ε | width | time |", "|---" * 6 + "|"]
     return "\n".join([*lines, *(f"| {name} | {n:,} | {figure} |" for name, n, figure in rest)]) + "\n"

@@ -4,7 +4,7 @@ Let z_U be the number of columns without an entry of a set U of publishers. Each
 without bias, with known noise; several views are averaged with weights inverse to their variances. Linear counting
 turns z_U into people, and inclusion and exclusion turns the reach of sets of publishers into any condition.
 
-Source: docs/theory/estimation.md, Theorem 7; docs/theory/histograms.md, Corollary 11.
+Source: docs/theory/estimation.md, Theorem 7; docs/theory/histograms.md, Corollary 10.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def people(
             needs more than 10 publishers.
         NumericalError: too few columns are empty, or the noise is too large.
 
-    Source: docs/theory/estimation.md, Theorem 7; docs/theory/histograms.md, Corollary 11.
+    Source: docs/theory/estimation.md, Theorem 7; docs/theory/histograms.md, Corollary 10.
 
     >>> import hushuffle as hs
     >>> law = hs.DummyLaw.discrete_gaussian(center=80, sigma=8.0)

@@ -36,7 +36,7 @@ def frequencies(counts: ColumnCounts) -> Frequencies:
         UnsupportedProtocolError: no released view shows contacts.
         NumericalError: too few columns are empty, or the noise is too large.
 
-    Source: docs/theory/histograms.md, Corollary 12.
+    Source: docs/theory/histograms.md, Corollary 11.
 
     >>> import hushuffle as hs
     >>> view = hs.ColumnView(publishers=(0,), shows="contacts", most=2, each=hs.DummyLaw.of({0: 1.0}))

@@ -4,7 +4,7 @@ Column i holds position i of all publishers' filters: bits, or numbers of contac
 the key of the hash functions. A view maps each column to a cell. The shuffler releases, for each view, how many columns
 are in each cell, plus an independent random number of dummies. The number of columns is public.
 
-Source: docs/theory/histograms.md, Theorem 4 and Corollary 11.
+Source: docs/theory/histograms.md, Theorem 4 and Corollary 10.
 """
 
 from __future__ import annotations

@@ -290,7 +290,7 @@ class SplitAndMix(_checks.ByName):
         Raises:
             InvalidInputError: values that are not finite, no integers although `levels` is None, or of another shape.
 
-        Source: docs/theory/split-and-mix.md, Lemma 13.
+        Source: docs/theory/split-and-mix.md, Lemma 12.
 
         >>> short = SplitAndMix(low=0, high=9, n=100, epsilon=1.0, delta=1e-6, coordinates=3, l1=10)
         >>> short.encode([[9, 1, 0], [9, 9, 2]], rng=secure()).tolist(), short.distance

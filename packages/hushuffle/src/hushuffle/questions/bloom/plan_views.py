@@ -132,7 +132,7 @@ def plan_views(
         InvalidInputError: an argument is out of range, or hash collisions alone exceed a wanted error.
         NumericalError: epsilon needs more noise than a distribution of dummies can have.
 
-    Source: docs/theory/histograms.md, Corollary 11.
+    Source: docs/theory/histograms.md, Corollary 10.
 
     >>> plan = plan_views(
     ...     publishers=3, columns=10**6, reach=lambda _: 5e5, epsilon=0.05, delta=1e-9, unions={(0, 1, 2): 600.0}

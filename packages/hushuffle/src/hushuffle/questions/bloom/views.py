@@ -48,7 +48,7 @@ def views_epsilon(design: ColumnViews, *, delta: float, touched: int | None = No
     Raises:
         InvalidInputError: an argument is out of range.
 
-    Source: docs/theory/histograms.md, Theorem 4 and Corollary 11; docs/theory/composition.md, Theorem 3.
+    Source: docs/theory/histograms.md, Theorem 4 and Corollary 10; docs/theory/composition.md, Theorem 3.
 
     >>> import hushuffle as hs
     >>> law = hs.DummyLaw.discrete_laplace(center=1200, scale=30.0)

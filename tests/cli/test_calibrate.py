@@ -61,7 +61,7 @@ def test_targets_that_are_not_met(
         said = capsys.readouterr()
         needed = "No local epsilon meets both targets with 900 people: at least 2,029 are needed to meet both."
         assert needed in " ".join(said.out.split())
-        assert said.err == "hushuffle: target not met: Standard error: asked at most 0.01, got 0.02251 (exact).\n"
+        assert said.err == "hushuffle: target not met: Standard error: asked at most 0.01, got 0.02252 (exact).\n"
         assert len(choices) == number
 
 

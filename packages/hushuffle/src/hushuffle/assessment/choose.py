@@ -135,7 +135,7 @@ def choose(
     True
     >>> many = {"population": {"n": 10**6, "k": 1000}, "targets": {"delta": 1e-7, "standard_error": 1e-4, "epsilon": 1}}
     >>> hs.choose(many, most_messages=1.1).rows[1].sentence
-    'true reports with no local epsilon, blanket messages (0.05229 per person)'
+    'true reports with no local epsilon, blanket messages (0.05228 per person)'
     """
     _checks.integer("most_dummies", most_dummies, low=0, high=_MOST_DUMMIES)
     if most_messages is not None and _checks.positive("most_messages", most_messages, allow_infinite=True) < 1:

@@ -217,7 +217,7 @@ class _SolverSearch(Generic[D]):
         whole, turn, finest = self._parameter.whole, 0, self._parameter.resolution
         while abs(width := math.log(bad / good)) > finest and not (whole and abs(bad - good) <= 1):
             # The predicted place, and a little beyond as seen from the nearer end, so that both bounds move.
-            share, beyond = (self._root - math.log(good)) / width, 0.4 * finest / abs(width)
+            share, beyond = (self._root - math.log(good)) / width, 0.2 * finest / abs(width)
             share += beyond if abs(self._excesses[good]) < abs(self._excesses[bad]) else -beyond
             if turn % 4 == 3 or not 0 < share < 1:
                 share = 0.5

@@ -123,9 +123,9 @@ def calibrate(
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=1000)
     >>> print(hs.dp.calibrate(survey, parameter="epsilon", epsilon=0.1, delta=1e-6))
-    epsilon = 0.82023: epsilon 0.10000 nats (certified bracket) at delta = 1e-06
+    epsilon = 0.820219: epsilon 0.10000 nats (certified bracket) at delta = 1e-06
     >>> print(hs.dp.calibrate(survey, parameter="epsilon", advantage=0.01))
-    epsilon = 0.773008: advantage 0.010000 (certified bracket)
+    epsilon = 0.772999: advantage 0.010000 (certified bracket)
     """
     _checks.of_type("protocol", protocol, Protocol)
     if parameter not in get_args(ParameterName):

@@ -228,10 +228,12 @@ class _Hidden(dict[int, tuple[tuple[Kinds, ...], Spots]]):
         curve, delta = self._curve, self._curve.level or DEEPEST
         width, flip, people = curve.width, curve.flip, curve.n - 1
         sizes = tuple(size for size in (people, curve.dummies) if size)
-        whole = self._outside(distance, CommonPool.none(width=width, distance=distance), 1.0)
-        squares = [float(kinds.sums((kinds.near - kinds.far) ** 2 / kinds.own).max()) for kinds in whole]
-        # Dummies give more to the pool: the ratio of mean square scores, at most that of the smallest probabilities.
-        portion = min(max(squares[0] / squares[-1], 1.0), (0.5 / float(flip)) ** width)
+        portion = 1.0
+        if len(sizes) > 1:
+            whole = self._outside(distance, CommonPool.none(width=width, distance=distance), portion)
+            first, last = (float(kinds.sums((kinds.near - kinds.far) ** 2 / kinds.own).max()) for kinds in whole)
+            # Dummies give more to the pool: the ratio of mean square scores, at most that of the least probabilities.
+            portion = min(max(first / last, 1.0), (0.5 / float(flip)) ** width)
         others = people + portion * curve.dummies
         pool = CommonPool.of(
             width=width,

@@ -280,8 +280,8 @@ file per process. Paths are relative to the file.
 
 ## Counters of a service
 
-`GET /metrics` prints these in the text format of Prometheus. No counter is about a person or distinguishes dummies at a
-target.
+`GET /metrics` prints these in the text format of Prometheus. No counter is about a person, and no counter of a target
+tells dummies from other reports.
 
 {counters}
 

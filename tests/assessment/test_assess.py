@@ -139,7 +139,7 @@ def test_no_noise_is_said_plainly() -> None:
     result = planned(randomizer='epsilon = "inf"')
     assert "no-noise" in warned(result)
     assert "No differential privacy" in result.findings[0].sentence
-    assert "nothing protects it" in result.findings[1].sentence
+    assert "nothing protects your answer" in result.findings[1].sentence
     assert {chart.key for chart in result.charts} == {
         "privacy-against-noise",
         "accuracy-against-noise",

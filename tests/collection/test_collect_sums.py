@@ -106,7 +106,7 @@ def test_a_report_says_who_adds_up_and_what_nobody_sees() -> None:
     assert figures["identity-information"].kind == "upper"
     assert next(row for row in report.findings if row.question == "local-dp").adversary == "All servers, colluding"
     bare = assess(survey('{ kind = "unary-encoding", epsilon = "inf" }', "{ n = 20, k = 4 }"))
-    assert "if all servers collude, nothing protects it" in " ".join(row.sentence for row in bare.findings)
+    assert "if all servers collude, nothing protects your answer" in " ".join(row.sentence for row in bare.findings)
     assert not report.unanswered
     assert report.statement is not None
     words = " ".join([*report.statement.threats, *report.statement.respondents])

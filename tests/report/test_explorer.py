@@ -239,7 +239,7 @@ def test_messages_of_people_slide_and_are_downloaded(browser: Page, tmp_path: Pa
         shown, bound = found["figures"][key], truth[key]
         assert (shown["lower"], shown["upper"], shown["kind"]) == (bound.lower, bound.upper, bound.kind)
     row = browser.run("document.getElementById('row-local').innerText")
-    assert "nothing protects it" in row
+    assert "nothing protects your answer" in row
     assert "infinity" in row
     titles = browser.run("[...document.querySelectorAll('figure h3')].map(one => one.textContent)")
     assert "Privacy against the number of additional messages" in titles

@@ -36,7 +36,7 @@ def test_what_it_says() -> None:
 
 def test_columns_that_do_not_fit_are_named() -> None:
     said = report.terminal(study(), width=60)
-    assert "Only study.html and study.json have these columns:" in said
+    assert "only in study.html and study.json:" in said
     assert "seconds." in said
 
 

@@ -130,7 +130,7 @@ _Place: TypeAlias = dict[_Handler, None]
 class _Doors:
     """Admits a limited number of connections, in total and per address; a silent connection is closed for a new one.
 
-    At the total limit, the address with the most connections loses one: a client that opens thousands closes its own.
+    At the total limit, the address with most connections loses one: a client that opens thousands closes its own.
     """
 
     def __init__(self, service: Service, handlers: web.Server, options: Mapping[str, Any]) -> None:

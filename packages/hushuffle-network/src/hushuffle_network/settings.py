@@ -174,7 +174,7 @@ class ServiceSettings(File):
     certificate_key: Text | None = None
     """File with the private key of the certificate."""
     connections: Annotated[int, Field(ge=1, le=100_000)] = 4096
-    """Largest number of open connections. At the limit, the address with the most loses its oldest idle connection."""
+    """Largest number of open connections. At the limit, the address with most connections loses its oldest idle one."""
     connections_each: Annotated[int, Field(ge=1)] | None = None
     """Largest number of open connections per address; default: half of `connections`. A proxy counts as one address."""
 

@@ -106,8 +106,8 @@ def choose(
 
     Args:
         wishes: the name of a TOML file, or its tables.
-        most_dummies: the largest number of dummy reports of a scrambler; 0: no scrambler is tried. True reports get the
-            smallest number that meets the targets, noisy reports the smallest of 1, 4, 16, ...
+        most_dummies: the largest number of dummy reports of a scrambler; 0: no scrambler is tried. The smallest number
+            that meets the targets is used; for noisy reports, only 1, 4, 16, ... are tried.
         most_messages: the largest average number of messages of a person, including the report. The default is 1, or
             no limit for a file with [sum].
         most_bits: the largest average number of bits that a person sends.

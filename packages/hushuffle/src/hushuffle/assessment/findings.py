@@ -177,8 +177,8 @@ def local(protocol: Protocol | MixedProtocol, *, exposure: Exposure = ONCE) -> F
     if math.isinf(bound.upper):
         failure = "all servers collude" if sums else "the shuffler fails"
         telling = _telling(protocol, 0.0)
-        why = f"Epsilon is infinite, because {telling}" if telling else "Your answer is in the report as it is"
-        sentence = f"{why}: if {failure}, nothing protects it."
+        why = f"Epsilon is infinite, because {telling}" if telling else "Your report contains no noise"
+        sentence = f"{why}: if {failure}, nothing protects your answer."
     elif times := factor(bound.upper):
         sentence = f"{exposure.named} the odds of any conclusion about you by at most {times}."
     else:

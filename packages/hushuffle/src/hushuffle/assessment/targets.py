@@ -59,8 +59,7 @@ class Choice(Proposal):
     private deployment that meets the accuracy target. Both are None without their target; `accurate` is also None if
     nothing tried meets it. `people` is the number of people needed for privacy and accuracy (None: the present number
     suffices, or no number up to 10**9 does). `reports` counts all reports of one person, and `columns` are the columns
-    of `private`. `targets` and `warnings` are those of `proposed`, for which `specification` is the file (sum,
-    views).
+    of `private`. `targets` and `warnings` are those of `proposed`, for which `specification` is the file (sum, views).
     """
 
     kind: Literal["noise", "messages", "sum", "columns", "reach", "views"]

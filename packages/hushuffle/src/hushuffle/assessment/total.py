@@ -235,6 +235,7 @@ class SumPage(ClaimPage):
         rounds = f" of all {self.times:,} rounds" if self.times > 1 else ""
         times = factor(self.central.upper)
         effect = f"changes the odds of any conclusion about you by at most {times}"
+        numbers = "numbers" if self.protocol.coordinates > 1 else "number"
         colluding = f", and while colluding with {self.spare:,} of the people," if self.spare else ""
         yield Finding(
             question="central-dp",
@@ -251,9 +252,8 @@ class SumPage(ClaimPage):
             question="local-dp",
             adversary=SHUFFLER,
             sentence=(
-                "Your messages add up to your numbers: if the shuffler reveals the senders, nothing protects them."
-                if self.protocol.coordinates > 1
-                else "Your messages add up to your number: if the shuffler reveals the senders, nothing protects it."
+                f"Your messages add up to your {numbers} plus your small share of the noise. If the shuffler reveals "
+                f"the senders, this share alone does not protect your {numbers}."
             ),
             bound=dp.local_epsilon(self.protocol),
             proof=f"each person adds zero noise with probability {self.protocol.noise.ties:.4g}",
@@ -289,7 +289,7 @@ class SumPage(ClaimPage):
         yield (
             "Your device adds a little noise to your number and splits it into "
             f"{self.protocol.messages_per_person:,} messages. A single message reveals nothing about your number, but "
-            "all your messages together reveal it."
+            "all your messages together reveal it up to this noise."
         )
         yield (
             f"A shuffler{self.run} mixes your messages with those of all others, so that none can be recognized as "

@@ -158,9 +158,7 @@ class Ledger:
         return tuple(fresh)
 
     def kept(self, candidate: Candidate) -> tuple[int, int, int]:
-        """Count people with the same report in all rounds, people with several, and one person's most different
-        reports.
-        """
+        """Count people with one report in all rounds, people with several, and the most distinct reports of one."""
         own = candidate.entries
         others = [self._tags(number) for number, batch in enumerate(self.batches) if batch.scope != own.scope]
         same, changed, most = 0, 0, 1

@@ -91,9 +91,7 @@ class Expectations:
         return chosen
 
     def scores(self, targets: Floats) -> Floats | None:
-        """Return scores, shape (reports,), with expectations `targets`, of least mean square; None if no such scores
-        exist.
-        """
+        """Return scores, shape (reports,), of least mean square with expectations `targets`; None if none exist."""
         if self.matrix is None:
             return np.asarray((targets - (1 - self.told) * targets.mean(axis=0)) / self.told)
         weight = np.sqrt(np.maximum(self.matrix.mean(axis=0), np.finfo(np.float64).tiny))

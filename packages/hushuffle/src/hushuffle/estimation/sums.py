@@ -117,11 +117,11 @@ def estimate_sum(messages: npt.ArrayLike, *, protocol: SplitAndMix) -> SumEstima
         protocol: the protocol that produced them.
 
     Raises:
-        InvalidInputError: `messages` is not such an array, a residue is out of range, or the messages are not those of
-            a whole number of people, at least as many as must answer and at most n. The error is also raised if no
-            numbers within the bounds can have the sum, noise included (by chance at most once in 2**40). If one message
-            is missing and another is added, the sum is uniformly random. It is then accepted with a probability of at
-            least 1/2 if all people answer: do not rely on this check.
+        InvalidInputError: `messages` is not such an array, or a residue is out of range. The number of messages must be
+            that of a whole number of people, from `protocol.needed` to n. The error is also raised if no numbers within
+            the bounds can have the sum, noise included (by chance at most once in 2**40). If one message is missing and
+            another is added, the sum is uniformly random. It is then accepted with a probability of at least 1/2 if all
+            people answer: do not rely on this check.
 
     Source: docs/theory/split-and-mix.md, Theorem 10.
 

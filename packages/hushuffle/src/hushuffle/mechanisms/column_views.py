@@ -180,7 +180,8 @@ class ColumnView:
 class ColumnViews(_checks.ByName):
     """Several views of the same publishers' Bloom filters, released together, each with its own dummies.
 
-    A view (`ColumnView`) counts kinds of columns. A column holds the entries of all filters at one position.
+    A column holds the entries of all filters at one position. A view (`ColumnView`) releases counts of
+    columns, for example of those with each bit pattern.
 
     Args:
         publishers: number K of publishers, 1 to 20.

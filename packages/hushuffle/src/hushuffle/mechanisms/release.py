@@ -27,8 +27,7 @@ class ReleaseGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """What one observer sees of one release: all messages through `view`, of which each report is kept with probability
-    `keep`.
+    """What an observer sees of one release: all messages through `view`, if a report is kept with probability `keep`.
 
     `sources` are messages that depend on no value, and that the adversary does not know. A dropped report leaves no
     trace. `honest` is the number of people who do not collude with the adversary (None: all); colluding people reveal

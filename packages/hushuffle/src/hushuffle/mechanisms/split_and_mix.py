@@ -57,9 +57,10 @@ class SplitAndMix(_checks.ByName):
 
     A number becomes a code 0, 1, ..., `top`. Each client adds a share of the noise (the difference of two Polya
     numbers), splits the result into `messages` residues modulo `modulus`, uniform given their sum, and sends them. A
-    shuffler mixes all messages; the analyst adds them up. The total noise of `needed` people is exactly discrete
-    Laplace; further people only add noise. The release is (epsilon, delta)-differentially private if one person's
-    number (all its coordinates) is replaced, even if all but the `needed` people collude with the analyst.
+    shuffler mixes all messages; the analyst adds them up. `needed` people (the fraction `honest` of n, rounded up) must
+    answer honestly. The total noise of so many people is exactly discrete Laplace; further people only add noise. The
+    release is (epsilon, delta)-differentially private if one person's number (all its coordinates) is replaced, even if
+    all but the `needed` people collude with the analyst.
 
     A compromised shuffler reveals each number: the messages have no local privacy. A single Sybil client can move the
     sum to any possible value (`hs.estimate_sum`).

@@ -20,7 +20,7 @@ from hushuffle.report.cells import CellColumn, cell_columns
 from hushuffle.report.diagrams import wrapped
 from hushuffle.report.document import INDEX, Names
 from hushuffle.report.first_page import verdict
-from hushuffle.report.formatting import asked, columns, figure, plain, refusal
+from hushuffle.report.formatting import asked, columns, figure, plain, plural, refusal
 
 
 def printed(parts: Iterable[RenderableType], width: int, *, color: bool) -> str:
@@ -235,7 +235,8 @@ def _table_lines(data_table: Table, width: int, names: Names, key: str) -> Itera
     if more > 0:
         yield text(f"{more:,} more rows are in {names.numbers}.")
     if left_out:
-        yield text(f"Only {names.page} and {names.numbers} have these columns: {', '.join(left_out)}.")
+        those = plural(len(left_out), "more column is", "more columns are")
+        yield text(f"{those} only in {names.page} and {names.numbers}: {'; '.join(left_out)}.")
 
 
 def _cards(every: Sequence[CellColumn]) -> Iterable[RenderableType]:

@@ -175,7 +175,7 @@ def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness
             f"With probability {1 - DELTA:.0%}, at least this share of a set's places hold reports of the set. A "
             "larger share lets the analyst learn more about the set."
         ),
-        columns=("set of people", "people", "share preserved", "after a uniform shuffle, mean"),
+        columns=("set of people", "people", f"at least, with probability {1 - DELTA:.0%}", "mean, uniform shuffle"),
         rows=tuple(
             (name, people.size, share, people.size / n)
             for (name, people), share in zip(sets.items(), shares, strict=True)

@@ -146,9 +146,7 @@ class LocalCollection:
         return sampler.thinned(reports, rng=coins)
 
     def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
-        """This method can be called once. `dummy_key` is for this batch only, so that a repetition has the same
-        dummies.
-        """
+        """Can be called once. `dummy_key` is for this batch only, so that a repetition has the same dummies."""
         assert shuffler.reveals in (Reveals.MULTISET, Reveals.SUMS)
         dummies, placed = shuffler.dummies, shuffler.placed
         if dummies and (self._kernel.key is None) != (dummy_key is None):

@@ -140,7 +140,7 @@ class DiscreteLaplace(LevelNoise):
 class RoundedGaussian(LevelNoise):
     """Add normal noise to a person's level, round to the nearest level, and clamp to the first or last level.
 
-    Clamping keeps the local epsilon finite. It is the privacy loss between the first and the last level.
+    Clamping keeps the local epsilon finite. The local epsilon is the privacy loss between the first and the last level.
 
     Args:
         levels: number of levels, 2 to 128.

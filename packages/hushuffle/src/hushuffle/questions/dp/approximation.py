@@ -60,8 +60,8 @@ def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
         InvalidInputError: no rounds, times < 1, or delta out of range.
         UnsupportedProtocolError: no analysis for a randomizer and shuffler; or the approximation fails. It fails if one
             value can cause a report that another value cannot, and no other person can send this report. It also fails
-            if n is tiny or the local epsilon about ln n: one report then changes the loss by more than 0.1
-            `dp.information(protocol)`/epsilon.
+            if n is tiny or the local epsilon about ln n: one report then changes the privacy loss by more than
+            0.1 * `dp.information(protocol)` / epsilon.
 
     Source: docs/theory/curves.md, Remark 5.
 

@@ -59,8 +59,9 @@ class Calibration(Solution):
 
     `bound` is the figure of the target (for the target "epsilon": central epsilon at `delta`) with the parameter at
     `value`; its upper bound is at most the target. `beyond`, within 0.01 % of `value` (or the next integer), misses
-    the target: its figure is `beyond_bound`, or None if `beyond` is outside the parameter's range. `protocol`
-    contains `value`, except for "rounds". `epsilon` and `delta` are nan if the target has none.
+    the target: its figure is `beyond_bound`, or None if `beyond` is outside the parameter's range. If `ends`,
+    `value` has no neighbour. `monotone` is False if the search found that less private values may also meet the target.
+    `protocol` is the collection with `value`, or one of the rounds. `epsilon` and `delta` are nan if not in the target.
     """
 
     bound: Bound

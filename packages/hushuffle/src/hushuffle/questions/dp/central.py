@@ -120,7 +120,7 @@ def per_person(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports: int
 
     Raises:
         InvalidInputError: fewer than one report.
-        UnsupportedProtocolError: no analysis for this randomizer and shuffler, or for several reports and randomizers.
+        UnsupportedProtocolError: no analysis for this randomizer and shuffler, or for more than one report.
 
     Source: docs/theory/composition.md, Theorem 8 and Lemma 9.
 

@@ -219,8 +219,8 @@ def waves(
     Raises:
         InvalidInputError: fewer than one wave, a negative number of changes, delta out of range, or an instantaneous
             randomizer whose number of values is not the number of possible permanent reports.
-        UnsupportedProtocolError: the shuffler adds dummies or random bits, only sums are released and there is an
-            instantaneous randomizer, or there is no bound for this randomizer and shuffler.
+        UnsupportedProtocolError: the shuffler adds dummies or random bits; or `instantaneous` is given although only
+            sums are released; or there is no bound for this randomizer and shuffler.
 
     Source: docs/theory/composition.md, Theorem 11 and Remark 12; Erlingsson, Pihur, Korolova 2014 (both randomizers).
 

@@ -73,7 +73,8 @@ def explain(
 ) -> Explanation:
     """Return the theorems (rules and laws, see `Explanation`) from which the central figures follow, as a tree.
 
-    The figures are those of `dp.epsilon`; with `waves`, of `dp.waves`; for several rounds, of `dp.compose`.
+    The figures are those of `dp.epsilon`; with `waves`, of `dp.waves`; for several rounds, of `dp.compose`. In the
+    printed tree, "<= 12 times:" says that epsilon is at most 12 times the epsilon of the part that is indented below.
 
     Args:
         rounds: a protocol; or a list of protocols or pairs (protocol, times), as for `dp.compose`.
@@ -85,7 +86,7 @@ def explain(
 
     Raises:
         InvalidInputError: an argument is out of range; `waves` for several rounds or several reports.
-        UnsupportedProtocolError: no rule and no law is known for this release.
+        UnsupportedProtocolError: no theorem is known for this release.
 
     Source: docs/theory/index.md.
 

@@ -32,9 +32,9 @@ _STEPS: Final = 4  # floats: math.exp and two operations after it are off by les
 def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
     """Return the range of an adversary's odds, after the release, that person i has value a instead of value b.
 
-    The range is `prior_odds`, the odds before the release, times e**-alpha to e**alpha. `alpha` (nats) is the guarantee
-    of the order for i's group (`alpha_for_theta`). The adversary knows every record outside i's group and the multiset
-    of records inside it. The values may depend on each other in any way.
+    The range is `prior_odds`, the odds before the release, times e**-alpha to e**alpha. Exchanging records within i's
+    group changes a release's probability by a factor of at most e**alpha (`alpha_for_theta`). The adversary knows each
+    record outside i's group and the multiset of records inside it. The values may depend on each other in any way.
 
     Raises:
         InvalidInputError: alpha or prior_odds not finite or < 0.
@@ -55,8 +55,9 @@ def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
 def posterior_probability(alpha: float, *, prior: float) -> Bound:
     """Return the range of an adversary's probability, after the release, that person i has value a.
 
-    `prior` is this probability before the release, `alpha` (nats) the guarantee of the order for i's group
-    (`alpha_for_theta`). The adversary knows every record outside i's group and the multiset of records inside it.
+    `prior` is this probability before the release. Exchanging records within i's group changes a release's
+    probability by a factor of at most e**alpha (`alpha_for_theta`). The adversary knows every record outside i's group
+    and the multiset of records inside it.
 
     Raises:
         InvalidInputError: alpha not finite or < 0, or prior outside [0, 1].
@@ -81,8 +82,8 @@ def reidentification(alpha: float, *, epsilon: float, group: int, wanted: int) -
     """Return an upper bound on the probability that an adversary locates the records of `wanted` people in a group.
 
     The adversary knows all values and chooses `wanted` places of the release. The adversary wins if more than half of
-    them contain records of these people. With group size r = `group`, k = `wanted` < r/2, local epsilon `epsilon` and
-    `alpha` of the order (see `alpha_for_theta`), Pr[lose] >= floor((r-k)/k) e**-(2k epsilon + alpha) Pr[win].
+    them contain records of these people. For r = `group`, k = `wanted` < r/2, local epsilon `epsilon` and `alpha` of
+    the noisy order (see `alpha_for_theta`), Pr[lose] >= floor((r-k)/k) e**-(2k epsilon + alpha) Pr[win].
 
     The order must be drawn independently of the records, as in Mallows shuffles. For sorting by value, alpha is 0, but
     the inequality is false.
@@ -109,8 +110,8 @@ def reidentification(alpha: float, *, epsilon: float, group: int, wanted: int) -
 def composed_alpha(alphas: Iterable[float]) -> Bound:
     """Return the sum of `alphas`: an upper bound on alpha of several independent releases with the same groups.
 
-    alpha (nats) is the guarantee of an order (`alpha_for_theta`). The bound is attained if all releases are Mallows
-    shuffles about the same reference.
+    Exchanging records within a group changes the probability of a release by a factor of at most e**alpha, alpha in
+    nats (`alpha_for_theta`). The bound is attained if all releases are Mallows shuffles about the same reference.
 
     Raises:
         InvalidInputError: no alpha, or one not finite or < 0.
@@ -126,7 +127,9 @@ def composed_alpha(alphas: Iterable[float]) -> Bound:
 
 
 def mixed_alpha(alphas: Iterable[float]) -> Bound:
-    """Return the largest of `alphas` (nats): the guarantee of a random one of several releases with the same groups.
+    """Return the largest of `alphas` (nats): a bound on alpha if one of several releases is chosen at random.
+
+    All have the same groups. Exchanges of records in a group change probabilities by a factor of at most e**alpha.
 
     Raises:
         InvalidInputError: no alpha, or one not finite or < 0.
@@ -141,11 +144,11 @@ def mixed_alpha(alphas: Iterable[float]) -> Bound:
 
 
 def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[Finding, ...]:
-    """Return sentences on what an order reveals: how much a belief changes, how likely a household is located.
+    """Return sentences on a release in a noisy order: how much a belief changes, how likely a household is located.
 
-    `alpha` (nats) is the guarantee of the order (`alpha_for_theta`), `epsilon` the local epsilon, `group` the size of
-    the smallest group, and `wanted` that of the household. The second sentence is missing if wanted >= group/2, since
-    Theorem 4.2 of Meehan et al. 2022 then does not apply.
+    Exchanging reports within a group changes a release's probability by a factor of at most e**alpha.
+    `epsilon` is the local epsilon, `group` the size of the smallest group, `wanted` that of the household. The second
+    sentence is missing if wanted >= group/2: Theorem 4.2 of Meehan et al. 2022 then does not apply.
 
     Raises:
         InvalidInputError: the reasons are those of `posterior_probability` and `reidentification`.

@@ -223,7 +223,7 @@ def theta_for_alpha(
 ) -> float:
     """Return the largest dispersion theta of a Mallows shuffle with guarantee `alpha` (nats): alpha / sensitivity.
 
-    `alpha` bounds what exchanges of reports within one of `groups` change (`alpha_for_theta`). Rounded down.
+    Exchanging reports within a group changes a release's probability by a factor of at most e**alpha. Rounded down.
 
     Raises:
         InvalidInputError: alpha not finite or < 0, every group has one person (then alpha = 0 for any theta), or

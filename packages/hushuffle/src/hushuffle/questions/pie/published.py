@@ -164,8 +164,8 @@ def alpha_for_error(bayes_error: float, n: int, *, largest_prior: float | None =
     """Return the largest information of a report about its sender, in bits, with `fano_error` >= `bayes_error`.
 
     The result, rounded down, is (1 - bayes_error) log2(1/p) - 1, with p the `largest_prior` of a person, by default
-    1/n. The example after Corollary 3.9 of Murakami, Takahashi 2021 prints these limits in nats (2.07 and 6.21); its
-    alpha is in bits.
+    1/n. The example after Corollary 3.9 of Murakami, Takahashi 2021 prints 2.07 and 6.21 for the two cases below. These
+    numbers are in nats, although the paper's alpha is in bits.
 
     Raises:
         InvalidInputError: an argument out of range, or an error that this bound does not reach at any alpha.

@@ -63,7 +63,7 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
         InvalidInputError: the adversary's histogram does not fit the protocol.
         UnsupportedProtocolError: randomized response with a shuffler that reveals a noisy order; or a
             mechanism whose matrix is too large.
-        NumericalError: n is too large for `max_load`.
+        NumericalError: n, above 10**9, is too large for the mean largest count of k values (`max_load`).
 
     Source: Jurado et al. 2023, Theorems 17 and 19, Propositions 15, 20, 21, section V; docs/theory/guessing.md,
     Theorems 4 to 7.

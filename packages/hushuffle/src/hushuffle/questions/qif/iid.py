@@ -69,10 +69,10 @@ def iid_vulnerability(
 ) -> Bound:
     """Return the probability that an adversary with an i.i.d. prior guesses the target's value after the release.
 
-    For randomized response, the result V is exact (relative error below 1e-12) for two values, for equal frequencies,
-    without a shuffler, and if all histograms of n reports of k values together have `ENTRIES_LIMIT` counts or fewer (n
-    up to about 20,000 for k = 3, 200 for k = 4, 70 for k = 5, 13 for k = 10). Otherwise V is a certified bracket: tight
-    if one value is clearly the most frequent, else up to 60 % of V - 1/k wide. With `samples`, V is estimated from this
+    For randomized response, the result V is exact (relative error below 1e-12) in each of these cases: two values;
+    equal frequencies; no shuffler; or at most `ENTRIES_LIMIT` counts in all histograms of n reports of k values (n up
+    to about 20,000 for k = 3, 200 for k = 4, 70 for k = 5, 13 for k = 10). Otherwise V is a certified bracket: tight if
+    one value is clearly the most frequent, else up to 60 % of V - 1/k wide. With `samples`, V is estimated from this
     number of simulated releases: the interval of Maurer and Pontil, cut to the bracket. The computation takes
     milliseconds, or seconds at 1,000 values. For other mechanisms, and for unequal frequencies of more than two values
     with dummies, the result is that of `gain_vulnerability`.
@@ -88,7 +88,7 @@ def iid_vulnerability(
         InvalidInputError: `frequencies` is not a distribution over the k values, or an argument is out of range.
         UnsupportedProtocolError: randomized response with a shuffler that reveals a noisy order, or a mechanism
             without a matrix and without a central guarantee.
-        NumericalError: more than `VALUES_LIMIT` values with unequal frequencies, or too many reports.
+        NumericalError: more than `VALUES_LIMIT` values with unequal frequencies, or n is too large, above 10**9.
 
     Source: Jurado et al. 2023, Definitions 2 and 13; docs/theory/guessing.md, Theorems 8 and 12.
 

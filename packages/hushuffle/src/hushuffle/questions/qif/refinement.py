@@ -50,10 +50,10 @@ TOLERANCE: Final = 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Separation:
-    """Proof that `second` does not refine `first` (the channels of `refines`): a prior and a gain function.
+    """Proof that channel `second` does not refine channel `first`, the arguments of `refines`.
 
-    For them, the posterior vulnerability of `second` is larger than that of `first`, by `gap` > 0.
-    `prior` is uniform, shape (inputs,); `gain` has values in [0, 1] and one guess for each output of `second`.
+    For this prior and this gain function, the posterior vulnerability of `second` is larger than that of `first`, by
+    `gap` > 0. `prior` is uniform, shape (inputs,); `gain` has values in [0, 1] and a guess for each output of `second`.
     """
 
     prior: npt.NDArray[Any]

@@ -67,7 +67,7 @@ function table() {
     : `Even with your name on it, what you send changes the odds of any conclusion about you by at most a factor ${factor}.`;
   const words = Number.isFinite(found.local.upper)
     ? changes
-    : "Your answer is in the report as it is: if the shuffler fails, nothing protects it.";
+    : "Your report contains no noise: if the shuffler fails, nothing protects your answer.";
   show("local", found.local, words, "nats");
   show("rare", found.rare, "Standard error of the estimated share of a value that no person holds.", "");
   const even = found.worst !== null && found.worst.upper > 1 / at.k

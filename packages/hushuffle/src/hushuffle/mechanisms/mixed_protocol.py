@@ -20,7 +20,7 @@ class MixedProtocol(_checks.ByName):
 
     For example, people may choose their own epsilon. The group of each person is public and must not depend on any
     person's value. All randomizers must have the same set of possible reports, or a report would reveal the group. A
-    central guarantee (`hushuffle.dp`) holds for every person; a guarantee of `member(i)` for the people of group i.
+    central guarantee (`hushuffle.dp`) holds for every person; that of `member(i)` holds for the people of group i.
 
     Args:
         groups: up to 16 pairs (number of people, randomizer). A group may be empty, but at least one group has people.

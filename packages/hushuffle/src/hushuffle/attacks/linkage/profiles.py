@@ -230,8 +230,7 @@ def report_scores(
     Raises:
         InvalidInputError: a person has no reports, or reports and profiles are over different numbers of values.
 
-    Source: L. R. Rabiner, A tutorial on hidden Markov models (1989), forward procedure; docs/theory/identity.md,
-    Lemma 9.
+    Source: Rabiner, A tutorial on hidden Markov models (1989), forward procedure; docs/theory/identity.md, Lemma 9.
 
     >>> import hushuffle as hs
     >>> from hushuffle.attacks.linkage import randomize, train

@@ -75,8 +75,7 @@ class Slices:
     def of(cls, sizes: tuple[int, ...], portions: tuple[float, ...], most: float, level: float) -> Slices:
         """Return slices with total probability at most `most` that are all empty with probability of about `level`.
 
-        `sizes` are the numbers of other reports of each group, `portions` what they give to each slice relative to the
-        first group.
+        `sizes` are the numbers of other reports of the groups, `portions` their shares of slices relative to group 0.
 
         >>> [round(99 * mass, 1) for mass in Slices.of((99,), (1.0,), 0.5, 1e-6).masses]
         [1.0, 2.1, 3.8, 6.2, 9.9, 15.5, 19.8]

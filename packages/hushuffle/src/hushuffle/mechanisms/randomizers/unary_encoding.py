@@ -43,9 +43,9 @@ _BLOCK: Final = 1 << 13
 class UnaryEncoding(Mechanism):
     """Report k bits, one per value: the true value's bit is 1 with probability p, every other bit with q < p.
 
-    "symmetric" (RAPPOR's basic form): every bit of the one-hot vector is flipped with probability q = 1/(e**(epsilon/2)
-    + 1), and p = 1 - q. "optimized": p = 1/2 and q = 1/(e**epsilon + 1), the least variance for a rare value. q is
-    rounded up to a multiple of 2**-64. epsilon is that of the whole report: a change of the value changes two bits.
+    "symmetric" (RAPPOR's basic form): every bit of the one-hot vector is flipped with probability q = 1 - p, where
+    q = 1/(e**(epsilon/2) + 1). "optimized": p = 1/2 and q = 1/(e**epsilon + 1), the least variance for a rare value.
+    q is rounded up to a multiple of 2**-64. epsilon is that of the whole report: changing the value changes two bits.
 
     A report is a row of integers of 63 bits each, shape (n, ceil(k/63)), or (n,) up to k = 63. The first value has the
     lowest bit of the first integer.

@@ -33,9 +33,9 @@ _HAIR: Final = 1e-12
 class AugmentedShuffle(PerValue):
     """A trusted shuffler that samples reports, adds a random number of dummies of each of the k values, and shuffles.
 
-    People send their values as they are, encrypted so that the shuffler cannot read them: `RandomizedResponse(k=k,
-    epsilon=math.inf)`. Privacy rests on a shuffler that keeps its sample and its dummies secret. The guarantee stays
-    the same if other participants collude with the analyst, since it does not rest on other people's reports.
+    People send their values as they are (`RandomizedResponse(k=k, epsilon=math.inf)`), encrypted so that the shuffler
+    cannot read them. Privacy rests on a shuffler that keeps its sample and its dummies secret. The guarantee stays the
+    same if other participants collude with the analyst, since it does not rest on other people's reports.
 
     Args:
         each: distribution of the number of dummies, drawn for each value: a `DummyLaw` or `GeometricDummies`.

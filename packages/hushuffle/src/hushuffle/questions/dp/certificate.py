@@ -81,7 +81,7 @@ def certificate(
         InvalidInputError: delta, reports_per_person or rounds out of range.
         UnsupportedProtocolError: a rule or law that `hushuffle verify` does not replay, a matrix of more than 4,096
             probabilities, a distribution of more than 16,384 numbers of dummies, or no analysis.
-        NumericalError: as for `epsilon`.
+        NumericalError: rounding errors hide the result (never observed above delta = 1e-30).
 
     Source: docs/explanation/kinds-of-figures.md.
 

@@ -85,7 +85,7 @@ def explain(
         changes: with `waves`, the largest number of changes of one person's value.
 
     Raises:
-        InvalidInputError: an argument is out of range; `waves` for several rounds or several reports.
+        InvalidInputError: an argument is out of range, or `waves` is given for several rounds or several reports.
         UnsupportedProtocolError: no theorem is known for this release.
 
     Source: docs/theory/index.md.

@@ -121,7 +121,7 @@ def any_randomizer_delta(protocol: Protocol, *, epsilon: float) -> Bound:
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.
-        UnsupportedProtocolError: nothing shuffles, or no noise.
+        UnsupportedProtocolError: there is no shuffler, or no noise.
 
     Source: Balle, Bell, Gascon, Nissim 2019, section 5; docs/theory/blanket.md, Theorem 7.
 
@@ -154,7 +154,7 @@ def clones_delta(protocol: Protocol, *, epsilon: float) -> Bound:
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.
-        UnsupportedProtocolError: nothing shuffles, or no noise.
+        UnsupportedProtocolError: there is no shuffler, or no noise.
 
     Source: Feldman, McMillan, Talwar 2021, section 3; docs/theory/blanket.md, Remark 8.
 
@@ -186,7 +186,7 @@ def clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
 
     Raises:
         InvalidInputError: delta out of range.
-        UnsupportedProtocolError: nothing shuffles, no noise, or no certified epsilon.
+        UnsupportedProtocolError: there is no shuffler, no noise, or no certified epsilon.
         NumericalError: the closed form is below the certified upper bound (never observed).
 
     Source: Feldman, McMillan, Talwar 2021, Theorem 3.1.
@@ -209,7 +209,7 @@ def stronger_clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
 
     Raises:
         InvalidInputError: delta out of range.
-        UnsupportedProtocolError: nothing shuffles, no noise, or no certified epsilon.
+        UnsupportedProtocolError: there is no shuffler, no noise, or no certified epsilon.
         NumericalError: the closed form is below the certified upper bound (never observed).
 
     Source: Feldman, McMillan, Talwar 2023, section 3.
@@ -257,7 +257,7 @@ def compare(protocol: Protocol, *, delta: float) -> Comparison:
 
     Raises:
         InvalidInputError: delta not in (0, 1).
-        UnsupportedProtocolError: nothing shuffles, no noise, or no certified figure.
+        UnsupportedProtocolError: there is no shuffler, no noise, or no certified figure.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)

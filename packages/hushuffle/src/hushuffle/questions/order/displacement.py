@@ -86,7 +86,7 @@ def displacement(
 ) -> Displacement:
     """Return how far the records of n people move in a Mallows shuffle; the result is the same for every reference.
 
-    Exact for Hamming, for theta = 0 and for up to 500 people; otherwise simulated with `samples` permutations. The
+    The result is exact for Hamming, theta = 0 or n <= 500; otherwise simulated with `samples` permutations. The
     simulated mean has an approximate Student interval. It is cut to the proven range, from the expected number of
     inversions per record to twice this number.
 

@@ -102,7 +102,7 @@ def radius_groups(coordinates: npt.ArrayLike, radius: npt.ArrayLike, *, metric: 
 def nearest_groups(coordinates: npt.ArrayLike, size: int, *, metric: Metric = "euclidean") -> Groups:
     """Return each person's group: the `size` nearest people, the person included.
 
-    Ties are broken arbitrarily, but in the same way every time. `coordinates` and `metric`: as in `radius_groups`.
+    Ties are broken arbitrarily, but in the same way every time. `coordinates` and `metric` are as in `radius_groups`.
 
     Raises:
         InvalidInputError: size < 1 or above the number of people, or bad coordinates (as `radius_groups`).

@@ -148,7 +148,7 @@ def preservation(
 
     Raises:
         InvalidInputError: an argument out of range, or bad groups.
-        NumericalError: the exact sum for more than 20,000 people.
+        NumericalError: the certified result would need a sum over more than 20,000 people.
 
     Source: Meehan et al. 2022, definition A.4; docs/theory/order.md, Corollary 10.
 
@@ -204,7 +204,7 @@ def preserved_share(
 
     Raises:
         InvalidInputError: an argument out of range, or bad groups.
-        NumericalError: the exact sum for more than 20,000 people.
+        NumericalError: the certified result would need a sum over more than 20,000 people.
 
     Source: Meehan et al. 2022, definition A.4 and appendix A.14.1 (figure 7); order statistics and binomial tails.
 

@@ -95,7 +95,7 @@ def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dis
 
 
 def published_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
-    """Return w(w+1)/2, w the `width`: an upper bound on `kendall_sensitivity`; Meehan et al. print it as the value.
+    """Return w(w+1)/2, w the `width`: an upper bound on `kendall_sensitivity`; Meehan et al. 2022 print it as exact.
 
     Raises:
         InvalidInputError: `reference` is not a permutation of 0..n-1, or `groups` is invalid.
@@ -248,7 +248,8 @@ def alpha_for_groups(
     """Return the guarantee alpha (nats) for groups `others` of a Mallows shuffle with guarantee `alpha` for `groups`.
 
     The result is alpha * sensitivity(others) / sensitivity(groups), with exact sensitivities, rounded up once. It is
-    too large if the shuffle's theta was computed from `published_sensitivity`: then use `alpha_for_theta`.
+    too large if the shuffle's theta was computed from `published_sensitivity`: then use `alpha_for_theta`. Exchanging
+    reports within a group changes a release's probability by a factor of at most e**alpha.
 
     Raises:
         InvalidInputError: alpha not finite or < 0, each of `groups` has one person, or the reasons of `sensitivity`.
@@ -273,8 +274,8 @@ def everybody_alpha(theta: float, *, n: int, distance: Distance = "kendall") -> 
     """Return alpha (nats) of a Mallows shuffle of dispersion theta for the group of all n people.
 
     alpha bounds the effect of any de Finetti attack. For any prior belief and knowledge of an adversary, a release
-    changes the probability that person i holds record j by a factor of at most e**alpha, up or down. Exact, rounded up
-    once: e**alpha is the supremum of this factor over all beliefs. It does not depend on the reference order.
+    changes the probability that person i holds record j by a factor of at most e**alpha, up or down. e**alpha is the
+    supremum of this factor over all beliefs. alpha is exact, rounded up once, and independent of the reference order.
 
     Raises:
         InvalidInputError: theta < 0, n < 1, or an unknown distance.

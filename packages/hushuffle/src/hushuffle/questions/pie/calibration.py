@@ -218,7 +218,7 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None
     """Return the largest local epsilon (nats) of k-ary randomized response for which `alpha` is at most `alpha_bits`.
 
     `alpha` is the most information, in bits, that a report reveals about its sender, one of n people. The result is
-    rounded down; math.inf: no noise is necessary. With g: for local hashing with g buckets, by a bound on its `alpha`.
+    rounded down; math.inf: no noise is necessary. With g, it is for local hashing with g buckets (by a bound).
 
     Raises:
         InvalidInputError: an argument out of range, or an `alpha_bits` that needs a truth probability below 2**-64.

@@ -40,7 +40,7 @@ def alpha(protocol: Protocol, *, order: float = 1.0) -> Bound:
     uniform prior, the sender is identified with probability at most (2**alpha*/n)**((a-1)/a).
 
     The adversary knows how values depend on persons, sees a single pseudonymised report, and guesses its sender. The
-    result is the same for every shuffler, except an upper bound if only sums of one-hot vectors are released. If the
+    result is the same for every shuffler; if only sums of one-hot vectors are released, it is an upper bound. If the
     protocol has `honest` people, n counts only them, since all others reveal their reports. The result does not cover
     what several reports reveal jointly.
 
@@ -90,7 +90,7 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
       Exact (to 1e-15 for each row and column) for a uniform prior and n >= k, else a lower bound.
 
     The adversary knows how values depend on persons and sees a single pseudonymised report; n counts the honest people.
-    The result is the same for every shuffler, except a lower bound if only sums of one-hot vectors are released.
+    The result is the same for every shuffler; if only sums of one-hot vectors are released, it is a lower bound.
 
     Args:
         protocol: what is collected and how.

@@ -70,8 +70,9 @@ def kl_divergence(
 ) -> Bound:
     """Return an interval for D(f_G || f_I) in bits, to which PSE = I(U;S) rises as the number of people grows.
 
-    `genuine` (n,) and `impostor` (m,) are independent scores. For a matrix of scores use `from_matrix`, since impostor
-    scores of one person depend on each other. `knn_divergence` returns the estimate itself.
+    S are the scores of a person U. `genuine` (n,) and `impostor` (m,) are independent scores, of densities f_G and f_I.
+    For a matrix of scores use `from_matrix`, since impostor scores of one person depend on each other. `knn_divergence`
+    returns the estimate itself.
 
     The width is from subsampling without replacement: the scores are split into 8 disjoint parts (fewer below n = 200),
     several times. The scatter of the estimates of the parts is rescaled to the full size by the square root of n. (A
@@ -113,9 +114,9 @@ def from_matrix(
 ) -> Bound:
     """Return an interval for D(f_G || f_I) in bits from a score matrix of all pairs of people, shape (n, n).
 
-    Genuine scores are on the diagonal; all other scores are impostor scores. All scores of a person depend on each
-    other, so the parts for the scatter (see `kl_divergence`) are groups of people, with the scores among them. The
-    interval covers the sampling of people, but not the choice of the matcher or the sample from each person.
+    Genuine scores (density f_G) are on the diagonal; all others are impostor scores (density f_I). All scores
+    of a person depend on each other, so the parts for the scatter (see `kl_divergence`) are groups of people, with the
+    scores among them. The interval covers the sampling of people, but not the matcher or the sample from each person.
 
     Raises:
         InvalidInputError: `scores` is not a square matrix of finite numbers for at least 100 people, or an argument (as
@@ -145,7 +146,7 @@ def trend(
     """Return estimates of D(f_G || f_I) from samples of N genuine scores with a share of impostor scores, N in `sizes`.
 
     Each estimate is the mean over at most 20 disjoint samples. If the distributions of genuine and impostor scores
-    hardly overlap, it rises by nearly a bit per doubling of N, and is a lower bound. Arguments: see `kl_divergence`.
+    hardly overlap, it rises by nearly a bit per doubling of N, and is a lower bound. See `kl_divergence`.
 
     Raises:
         InvalidInputError: sizes not ascending, fewer than two, or out of range.
@@ -166,7 +167,7 @@ def trend(
 def matrix_trend(
     scores: npt.ArrayLike, sizes: Iterable[int], *, k: int = 1, resolution: float | None = None, seed: int = 1
 ) -> Trend:
-    """Return estimates of D(f_G || f_I) for groups of N people, N in `sizes`; other arguments as in `from_matrix`.
+    """Return estimates of D(f_G || f_I) for groups of N people, N in `sizes`; the rest is as in `from_matrix`.
 
     Raises:
         InvalidInputError: sizes not ascending, fewer than two, or out of range; not a square matrix.

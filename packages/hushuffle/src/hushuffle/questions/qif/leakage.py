@@ -57,7 +57,7 @@ def additive_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
 def multiplicative_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
     """Return posterior divided by prior vulnerability: the factor by which the output multiplies the expected gain.
 
-    For rationals, exact up to one rounding. The result is at most `bayes_capacity` if no gain is negative.
+    For rationals, the result is exact up to one rounding. It is at most `bayes_capacity` if no gain is negative.
 
     Raises:
         InvalidInputError: `prior` is not a distribution, the shapes do not fit, or the prior vulnerability is not > 0.
@@ -216,7 +216,7 @@ class Hyper:
 def hyper(prior: Numbers, channel: Channel) -> Hyper:
     """Return the hyper-distribution of `prior` after `channel`: its posteriors, with equal posteriors merged.
 
-    Exact if prior and channel are rational. Float posteriors that agree to 12 decimals are merged into their
+    It is exact if prior and channel are rational. Float posteriors that agree to 12 decimals are merged into their
     mean, so the mean of all posteriors is still the prior. Two posteriors that differ only by rounding errors may stay
     separate; this changes no vulnerability.
 

@@ -43,10 +43,10 @@ def test_the_shuffle_lies_between_none_and_a_uniform_one() -> None:
     (table,), (finding,) = found.tables, found.findings
     assert table.columns == (
         "release",
-        "attack succeeds, share of people",
+        "share of people for whom the attack succeeds",
         "error of shares that an analyst learns near each person (uniform guess: 1)",
-        'attack succeeds, share of people with "left"',
-        'attack succeeds, share of people with "right"',
+        'share of people with "left" for whom the attack succeeds',
+        'share of people with "right" for whom the attack succeeds',
     )
     assert [row[0] for row in table.rows] == ["no shuffle", "this shuffle", "uniform shuffle"]
     figures = [[cell for cell in row if isinstance(cell, Bound)] for row in table.rows]
@@ -65,9 +65,9 @@ def test_without_places_nothing_is_learned() -> None:
     found = run(scene(places=None, known=None))
     assert found.tables[0].columns == (
         "release",
-        "attack succeeds, share of people",
-        'attack succeeds, share of people with "left"',
-        'attack succeeds, share of people with "right"',
+        "share of people for whom the attack succeeds",
+        'share of people with "left" for whom the attack succeeds',
+        'share of people with "right" for whom the attack succeeds',
     )
     assert found.warnings == ()
 
@@ -75,10 +75,10 @@ def test_without_places_nothing_is_learned() -> None:
 def test_values_that_nobody_holds_and_many_of_them() -> None:
     labels = tuple(f"value {code}" for code in range(6))
     found = run(scene(labels=labels, places=None), k=6)
-    assert found.tables[0].columns == ("release", "attack succeeds, share of people")
+    assert found.tables[0].columns == ("release", "share of people for whom the attack succeeds")
     four = run(scene(labels=labels[:4], places=None), k=4)
     assert four.tables[0].columns[2:] == tuple(
-        f'attack succeeds, share of people with "value {code}"' for code in (2, 3, 0, 1)
+        f'share of people with "value {code}" for whom the attack succeeds' for code in (2, 3, 0, 1)
     )
     for row in four.tables[0].rows:
         assert all(isinstance(cell, Bound) and cell.upper == 0 for cell in row[2:4])

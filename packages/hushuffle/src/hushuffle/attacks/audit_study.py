@@ -309,9 +309,9 @@ def _games(played: Sequence[Game]) -> Table:
     return Table(
         key="games",
         title="Games",
-        caption="Success: how often this adversary won. Certified: the upper bound for any adversary with the same "
+        caption="Success rate: how often this adversary won. The upper bound is for any adversary with the same "
         "knowledge, as `hushuffle assess` and `hushuffle plan analyse` report it.",
-        columns=("what is guessed", "the adversary", "verdict", "success", "certified"),
+        columns=("what is guessed", "the adversary", "verdict", "success rate", "certified upper bound"),
         rows=tuple(
             (game.what, game.attacker, "refuted" if game.broken else "not refuted", game.success, game.certified)
             for game in played
@@ -333,8 +333,8 @@ def _table(rows: Sequence[Audited]) -> Table:
     return Table(
         key="claims",
         title="Claims",
-        caption="At least: lower bound from trials. Exact: proven lower bound. The event was chosen on other trials. "
+        caption="At least: lower bound from trials. Proven: proven lower bound. The event was chosen on other trials. "
         "Last column: the number of trials that refutes half of all claims that are 1 % too low.",
-        columns=("claim", "verdict", "at least", "claimed", "exact", "inputs", "event happened", "trials for 1 %"),
+        columns=("claim", "verdict", "at least", "claimed", "proven", "inputs", "event happened", "trials for 1 %"),
         rows=tuple(cells),
     )

@@ -171,9 +171,9 @@ def _table(scores: Sequence[_Score], scene: Scene) -> Table:
         ),
         columns=(
             "release",
-            "attack succeeds, share of people",
+            "share of people for whom the attack succeeds",
             *(("error of shares that an analyst learns near each person (uniform guess: 1)",) if learned else ()),
-            *(f'attack succeeds, share of people with "{scene.labels[value]}"' for value in shown),
+            *(f'share of people with "{scene.labels[value]}" for whom the attack succeeds' for value in shown),
         ),
         rows=tuple(rows),
     )

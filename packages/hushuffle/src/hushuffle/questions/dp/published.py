@@ -54,7 +54,7 @@ class _Published(TypingProtocol):
 def hoeffding_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     """Return an upper bound on delta from the privacy blanket and Hoeffding's inequality (k-ary randomized response).
 
-    Valid for every n, dummies included. Ladjel et al. 2021 print 1 - e**epsilon in place of e**epsilon - 1, and a wider
+    It holds for every n, with dummies. Ladjel et al. 2021 print 1 - e**epsilon in place of e**epsilon - 1, and a wider
     interval than the length k theta (1 + e**epsilon) that suffices (theta as in `RandomizedResponse`).
 
     Raises:
@@ -85,8 +85,8 @@ def hoeffding_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 def bennett_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     """Return an upper bound on delta from the privacy blanket and Bennett's inequality (k-ary randomized response).
 
-    Valid for every n, dummies included. For losses L <= b_+ with mean -a and second moment c, the factor is b_+/ln(1 +
-    a b_+/c). Ladjel et al. 2021 print b_+/(a (m + d) ln(1 + a b_+/c)), which gives no upper bound.
+    It is valid for every n, dummies included. For losses L <= b_+ with mean -a and second moment c, Bennett's factor is
+    b_+/ln(1 + a b_+/c). Ladjel et al. 2021 divide it by a N, N the number of blanket reports: this is no upper bound.
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.
@@ -180,9 +180,9 @@ def clones_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 def clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
     """Return epsilon (nats) by the closed form of the method of clones.
 
-    ln(1 + tanh(epsilon_0/2) (8 sqrt(e**epsilon_0 ln(4/delta)/n) + 8 e**epsilon_0/n)), for
-    epsilon_0 <= ln(n/(16 ln(2/delta))); elsewhere the local epsilon. The result is
-    returned only if it is at least the certified upper bound of this protocol.
+    With epsilon_0 the local epsilon, it is ln(1 + tanh(epsilon_0/2) (8 sqrt(e**epsilon_0 ln(4/delta)/n) + 8
+    e**epsilon_0/n)) if epsilon_0 <= ln(n/(16 ln(2/delta))), else epsilon_0. The result is returned only if it is at
+    least the certified upper bound of this protocol.
 
     Raises:
         InvalidInputError: delta out of range.

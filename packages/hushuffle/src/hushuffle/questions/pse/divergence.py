@@ -145,8 +145,8 @@ def trend(
 ) -> Trend:
     """Return estimates of D(f_G || f_I) from samples of N genuine scores with a share of impostor scores, N in `sizes`.
 
-    Each estimate is the mean over at most 20 disjoint samples. If the distributions of genuine and impostor scores
-    hardly overlap, it rises by nearly a bit per doubling of N, and is a lower bound. See `kl_divergence`.
+    Each estimate is the mean over at most 20 disjoint samples. If the densities f_G of genuine and f_I of impostor
+    scores hardly overlap, it rises by nearly a bit per doubling of N, and is a lower bound. See `kl_divergence`.
 
     Raises:
         InvalidInputError: sizes not ascending, fewer than two, or out of range.

@@ -28,9 +28,9 @@ def knn_divergence(genuine: npt.ArrayLike, impostor: npt.ArrayLike, k: int = 1) 
     """Return the k-nearest-neighbour estimate of D(f_G || f_I) in bits: a number, without interval.
 
     The estimate is mean_i log2(nu_i / rho_i) + log2(m / (n - 1)). rho_i is the distance of the genuine score x_i to the
-    k-th nearest of the other n - 1 genuine scores, nu_i to the k-th nearest of the m impostor scores. `genuine` has
-    shape (n,), `impostor` (m,). It may be negative, and converges to D as n and m grow. If the two distributions hardly
-    overlap, it converges slowly and from below (see `trend`). Time O((n + m) log(n + m)) for fixed k.
+    k-th nearest of the other n - 1 genuine scores, nu_i to the k-th nearest of the m impostor scores. `genuine` (n,)
+    and `impostor` (m,) have densities f_G and f_I. It may be negative, and converges to D as n and m grow. If the two
+    distributions hardly overlap, it converges slowly, from below (see `trend`). Time O((n + m) log(n + m)) for fixed k.
 
     Raises:
         InvalidInputError: not two lists of finite numbers with n > k and m >= k.
@@ -108,7 +108,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def plug_in(genuine_counts: npt.ArrayLike, impostor_counts: npt.ArrayLike, *, confidence: float = 0.95) -> Bound:
-    """Return an interval for D(f_G || f_I) in bits from the number of genuine and impostor scores of each of K values.
+    """Return an interval in bits for D(f_G || f_I) from counts of genuine (f_G) and impostor (f_I) scores of K values.
 
     `genuine_counts[v]` and `impostor_counts[v]`, shape (K,), count value v among n and m independent scores; p and q
     are the shares. The estimate is sum p log p/q, less its bias (Miller, Madow) (K' - 1)/(2n) + (sum p/q - 1)/(2m) nats

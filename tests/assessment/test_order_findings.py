@@ -117,7 +117,7 @@ def test_who_reads_the_order() -> None:
     published = f"{0.125 * 45:.3f}"
     assert published in alpha.proof
     assert "spans 10 ranks" in alpha.proof
-    assert "in a group of 3 " in said["order-reidentification"].sentence
+    assert "among the 3 reports of a group" in said["order-reidentification"].sentence
     assert said["order-reidentification"].bound == order.reidentification(
         found.alpha.upper, epsilon=1.0, group=3, wanted=1
     )

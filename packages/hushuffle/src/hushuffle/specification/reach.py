@@ -274,7 +274,7 @@ def with_dummies(shuffler: Mapping[str, Any]) -> bool:
 def _dummies(randomizer: Mapping[str, Any], shuffler: Mapping[str, Any]) -> Iterator[Problem]:
     for key, only in (("kind", "randomized-response"), ("epsilon", "inf")):
         if (value := f"{randomizer.get(key, 'nothing')}") != only:
-            hint = "The shuffler gets the publishers' bits without noise; its dummies protect people."
+            hint = "With epsilon = inf, publishers send their true bits; the shuffler's dummies protect people."
             rule = f'must be "{only}" with a shuffler of kind "augmented"'
             yield Problem(key=f"randomizer.{key}", rule=rule, value=value, hint=hint)
     for key in ("pure_epsilon", "kept"):

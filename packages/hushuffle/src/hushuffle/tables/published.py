@@ -129,7 +129,7 @@ def load_checkins(source: str | Path) -> Traces:
         pl.col("venue"),
         pl.col("time").str.to_datetime(_CLOCK, time_unit="ms", strict=False),
     )
-    complete(frame, str(path), f"not in Foursquare's format; valid are for example the user 1 and the time {_EXAMPLE}")
+    complete(frame, str(path), f"not in Foursquare's format (example: {_EXAMPLE}; users are whole numbers)")
     return _traces(frame)
 
 

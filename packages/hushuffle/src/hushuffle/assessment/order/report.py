@@ -218,7 +218,7 @@ def _alphas(
 def _others(label: str, x: Sequence[float], alphas: Sequence[float], *, here: float) -> Chart:
     return Chart(
         key="alpha-against-groups",
-        title="Alpha of the same shuffle, for smaller and larger groups",
+        title="Alpha (loss of order privacy) of this shuffle, for smaller and larger groups",
         caption="Exact alpha against the radius of the groups: people near each other are the hardest to distinguish.",
         x_label=label,
         y_label="alpha (nats)",

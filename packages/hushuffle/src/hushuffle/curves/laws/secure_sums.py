@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -336,8 +336,8 @@ class SecureSums(ReportCurve):
 
 def _ways(part: tuple[PrivacyCurve, ...], step: float, negligible: float) -> Iterator[tuple[LossLattice, LossLattice]]:
     """The pairs of the two columns whose product dominates, in each order of the datasets; see `SecureSums._parts`."""
-    tables = {id(curve): TabulatedCurve.of(curve, step=step, negligible=negligible) for curve in part}
-    old, new, other_old, other_new = (tables[id(curve)] for curve in part)
+    of = lru_cache(partial(TabulatedCurve.of, step=step, negligible=negligible))
+    old, new, other_old, other_new = map(of, part)
     yield old.pair(new), other_new.pair(other_old)
     if part[0] is not part[2]:
         yield new.pair(old), other_old.pair(other_new)

@@ -340,7 +340,7 @@ def best_hashing_for_error(
     shows the true one of g buckets with probability theta; otherwise the bucket is uniform. For each g up to `largest`,
     theta is the largest with j theta + 1 - theta <= n (1 - bayes_error), j = min(n, k, g), for k values. If
     g <= n (1 - bayes_error), no noise is necessary (theta = 1): g buckets distinguish at most g people. The true bucket
-    is then visible (local epsilon math.inf); only which of its about k/g values is true stays hidden.
+    is then visible (local epsilon math.inf), but which of the about k/g values in it is the true one stays hidden.
 
     The variance is that of the estimated share of a value with true share `frequency`. For frequent values, few buckets
     without noise are best; for rare values, many buckets with noise.

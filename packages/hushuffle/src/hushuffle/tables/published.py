@@ -129,7 +129,7 @@ def load_checkins(source: str | Path) -> Traces:
         pl.col("venue"),
         pl.col("time").str.to_datetime(_CLOCK, time_unit="ms", strict=False),
     )
-    complete(frame, str(path), f"not in Foursquare's format (example: {_EXAMPLE}; users are whole numbers)")
+    complete(frame, str(path), f"not in Foursquare's format (example of a time: {_EXAMPLE})")
     return _traces(frame)
 
 

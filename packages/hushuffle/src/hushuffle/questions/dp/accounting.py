@@ -26,8 +26,8 @@ def to_pld(rounds: Round | Rounds, *, interval: float = 1e-4, optimistic: bool =
 
     Relation: replace one person's values. Mechanisms composed with it must use the same relation (a Gaussian sum of
     values in [0, 1] then has sensitivity 1). The delta of the pessimistic distribution is at least the true delta at
-    every epsilon, in both directions. The optimistic distribution is that of explicit datasets, with at most the true
-    delta. Each statement holds up to the floating-point error of dp-accounting.
+    every epsilon, in both directions. The optimistic distribution is that of one pair of neighbouring datasets, so
+    its delta is at most the true one. Each statement holds up to the floating-point error of dp-accounting.
 
     Args:
         rounds: a protocol, or a list of protocols or pairs (protocol, times), as for `dp.compose`.
@@ -35,7 +35,7 @@ def to_pld(rounds: Round | Rounds, *, interval: float = 1e-4, optimistic: bool =
             be at most a tenth of the typical loss of a round.
         optimistic: True returns the optimistic (lower) distribution instead of the pessimistic one.
         delta: in (0, 0.5), near the delta of the final guarantee: it determines the range of the losses. The
-            pessimistic distribution has a mass of about 1e-6 delta at infinity.
+            pessimistic distribution has a mass of about delta/10**6 at infinity.
 
     Raises:
         InvalidInputError: no rounds, times < 1, or an argument out of range.

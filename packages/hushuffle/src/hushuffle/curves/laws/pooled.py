@@ -237,14 +237,17 @@ class Pooled:
         worst, best = -1.0, np.ones(len(self.sizes))
         for part, near, far in parts(self.laws, every_place(self.laws)):
             law = self.laws[part[0][0]]
-            rows = [law.rows[law.groups[group]] for _, group in self.people.present]
-            rows += [law.blanket[None]] if self.dummies else []
-            squares = np.stack([((near - far) ** 2 @ _inverse(own).T).max(axis=1) for own in rows], axis=1)
+            squares = np.stack([((near - far) ** 2 @ _inverse(own).T).max(axis=1) for own in self._rows(law)], axis=1)
             signal = _inverse(_inverse(squares) @ np.array(self.sizes))
             pair = int(np.where((squares > 0).all(axis=1), signal, -1.0).argmax())
             if signal[pair] > worst and bool((squares[pair] > 0).all()):
                 worst, best = float(signal[pair]), squares[pair].max() / squares[pair]
         return best
+
+    def _rows(self, law: ValueLaws) -> list[Floats]:
+        """Return each group's report distributions, and that of dummies, shapes (rows, classes)."""
+        rows = [law.rows[law.groups[group]] for _, group in self.people.present]
+        return [*rows, law.blanket[None]] if self.dummies else rows
 
     @property
     def others(self) -> int:
@@ -254,7 +257,7 @@ class Pooled:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of other reports of each group; the dummies are the last group."""
-        return tuple(size for size in (*(size for size, _ in self.people.groups), self.dummies) if size)
+        return tuple(size for size in (*self.people.sizes, self.dummies) if size)
 
     @property
     def hiding(self) -> float:
@@ -305,8 +308,6 @@ class Pooled:
         A bound is infinite if `tilt` times a score is large, as for reports that other values lack.
         """
         law, weight, spots = self.laws[0], self.weight(level), self._spots(self.weight(level))
-        owns = [law.rows[law.groups[group]] for size, group in self.people.groups if size]
-        owns += [law.blanket[None]] if self.dummies else []
         common, largest = law.weight * law.blanket, float(spots.counts.sum(axis=2).max())
         rounding = 256 * EPS * common.size * largest * tilt * (1 + math.exp(epsilon))
         # Any `fewest + 1` classes hold enough of the common distribution for the pool.
@@ -320,7 +321,7 @@ class Pooled:
             score = tilt * gain(near, far, epsilon)[0]
             moments = (
                 _moments(more * score, pooled, portion * weight, own)
-                for own, portion, more in zip(owns, self.portions, odds(self.portions, weight), strict=True)
+                for own, portion, more in zip(self._rows(law), self.portions, odds(self.portions, weight), strict=True)
             )
             logs, spreads, reach = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
             total = np.einsum("bvg,pg->pbv", spots.counts, logs).max(axis=2)
@@ -361,9 +362,7 @@ class Pooled:
 
     def _behind(self, law: ValueLaws, a: int, b: int, share: Floats) -> list[Kinds]:
         weight, groups = float(share.sum()), list[Kinds]()
-        owns = [law.rows[law.groups[group]] for size, group in self.people.groups if size]
-        owns += [law.blanket[None]] if self.dummies else []
-        for own, portion, more in zip(owns, self.portions, odds(self.portions, weight), strict=True):
+        for own, portion, more in zip(self._rows(law), self.portions, odds(self.portions, weight), strict=True):
             left = (own - portion * share) / (1 - portion * weight)
             groups.append(Kinds.of(more * law.rows[a], more * law.rows[b], left))
         return groups

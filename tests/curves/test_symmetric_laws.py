@@ -49,9 +49,11 @@ def test_positive_part_by_the_definition() -> None:
             assert upper[0] - lower[0] <= 1e-11
             table = FairTable.of(np.array([float(signs)]))
             assert table is not None
-            low, high = table.ends(1.7, np.array([threshold]), head)
-            assert lower[0] - 1e-11 <= low[0] <= exact + 1e-15
-            assert exact - 1e-15 <= high[0] <= upper[0] + 1e-11
+            low, high = (
+                table.mean(np.array([1.7]), np.array([threshold / 1.7]), above=above) for above in (False, True)
+            )
+            assert lower[0] - 1e-11 <= low <= exact + 1e-15
+            assert exact - 1e-15 <= high <= upper[0] + 1e-11
 
 
 def test_tabulated_tails_say_the_same_as_tails_one_by_one() -> None:
@@ -59,14 +61,14 @@ def test_tabulated_tails_say_the_same_as_tails_one_by_one() -> None:
     signs = rng.integers(0, 5000, 300).astype(np.float64)
     table = FairTable.of(signs)
     assert table is not None
-    for slope, share in ((0.3, 0.0), (1.0, 0.02), (7.0, 0.2), (1e17, 0.999999)):
-        threshold = share * slope * signs
-        head = slope * signs * (1 - share), slope * signs
-        near = 1e-9 if share < 0.5 else 1e-5
-        for one, other in zip(
-            fair_signs(signs, slope, threshold, head), table.ends(slope, threshold, head), strict=True
-        ):
-            assert other == pytest.approx(one, rel=near, abs=1e-30 * slope)
+    weight = rng.random(300)
+    for share in (0.0, 0.02, 0.2):
+        threshold = share * signs
+        assert not table.cancels(threshold)
+        ends = fair_signs(signs, 1.0, threshold, (signs - threshold, signs))
+        for above in (False, True):
+            assert table.mean(weight, threshold, above=above) == pytest.approx(weight @ ends[above], rel=1e-9)
+    assert table.cancels((1 - 1e-8) * signs)
     assert FairTable.of(np.array([1e9])) is None
 
 

@@ -7,6 +7,7 @@ divergence, so lower bounds stay valid.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,6 +20,9 @@ from hushuffle.numerics.loss_sum import LossLattice
 _HAIR: Final = 1e-12
 """Log-ratios that differ by at most this (nats) are taken to be equal; it counts as an error of the masses."""
 
+_BIN: Final = 0.001
+"""Width of the bins of log-ratios, in standard deviations, if it is between 1/16 and 1/2 of a lattice step."""
+
 _WINDOW: Final = 2**21
 """Largest number of lattice points on each side of 0: 32 MB."""
 
@@ -28,7 +32,8 @@ class DatasetPair:
     """Probabilities of the same output events under two neighbouring datasets, `p` and `q`, shape (events,).
 
     Each probability has a relative error of at most `doubt` and an absolute error of at most `p_error` or `q_error`.
-    In addition, all of p and q may be wrong by the same factor, between e**-common and e**common.
+    In addition, all of p and q may be wrong by the same factor, between e**-common and e**common. `mirrored`: whether
+    the two datasets are exchanged if two values are, so that both orders have the same divergences.
     """
 
     witness: Witness
@@ -36,6 +41,7 @@ class DatasetPair:
     q: Floats
     doubt: float = 0.0
     common: float = 0.0
+    mirrored: bool = False
     p_error: Floats | float = 0.0
     q_error: Floats | float = 0.0
 
@@ -86,29 +92,30 @@ def inscribed(pair: DatasetPair, *, step: float) -> LossLattice:
     >>> lattice.mass.round(6).tolist(), lattice.first
     ([0.4, 0.0, 0.6], -1)
     """
-    p, q = _by_ratio(pair, step / 16)
+    p, q = _by_ratio(pair, step)
     ratios = np.log(p / q)
-    masses: dict[int, float] = {}
+    # A ratio that rounding leaves just below a lattice point belongs to it.
+    places = np.floor((ratios + _HAIR) / step)
+    events = p, q, places, np.exp(step * places), ratios - step * places <= _HAIR
+    masses: defaultdict[int, float] = defaultdict(float)
     place, slope, gained, lost = 0, 1.0, 0.0, 0.0
-    for each_p, each_q, ratio in zip(p.tolist(), q.tolist(), ratios.tolist(), strict=True):
+    for each_p, each_q, own, growth, sharp in zip(*(each.tolist() for each in events), strict=True):
         left_p, left_q = each_p, each_q
         while True:
             if lost == 0:
-                # A ratio that rounding leaves just below a lattice point belongs to it.
-                place = math.floor((ratio + _HAIR) / step)
-                slope = math.exp(step * place)
-                if ratio - step * place <= _HAIR:
-                    masses[place] = masses.get(place, 0.0) + left_p
+                place, slope = int(own), growth
+                if sharp:
+                    masses[place] += left_p
                     break
             excess, deficit = gained - slope * lost, slope * left_q - left_p
             if excess >= deficit:
                 gained, lost = gained + left_p, lost + left_q
                 break
             share = max(excess, 0.0) / deficit
-            masses[place] = masses.get(place, 0.0) + gained + share * left_p
+            masses[place] += gained + share * left_p
             left_p, left_q, gained, lost = (1 - share) * left_p, (1 - share) * left_q, 0.0, 0.0
     if lost > 0:
-        masses[place] = masses.get(place, 0.0) + min(gained, slope * lost)
+        masses[place] += min(gained, slope * lost)
     # A ratio above the window counts as the window's largest, one below is dropped: both lower the divergence.
     window = {place: mass for place, mass in masses.items() if place >= -_WINDOW}
     first = min(min(window, default=0), _WINDOW)
@@ -118,14 +125,18 @@ def inscribed(pair: DatasetPair, *, step: float) -> LossLattice:
     return LossLattice(step=step, first=first, mass=mass, doubt=pair.doubt + 4 * _HAIR, common=pair.common)
 
 
-def _by_ratio(pair: DatasetPair, width: float) -> tuple[Floats, Floats]:
-    """Return p and q of the events by decreasing ln(p/q), merging events whose ln(p/q) share a bin of `width`."""
+def _by_ratio(pair: DatasetPair, step: float) -> tuple[Floats, Floats]:
+    """Return p and q of the events by decreasing ln(p/q), merging events whose ln(p/q) share a bin."""
     least, most = pair.p - pair.p_error, pair.q + pair.q_error
     sound = (least > 0) & (most > 0)
     p, q = least[sound], most[sound]
-    # Only the ratios that occur: there may be billions of widths between the extremes.
-    ratios, event = np.unique(-np.floor(np.log(p / q) / width), return_inverse=True)
-    first, second = np.zeros(len(ratios)), np.zeros(len(ratios))
-    np.add.at(first, event, p)
-    np.add.at(second, event, q)
+    ratios = np.log(p / q)
+    size = math.sqrt(float(p @ ratios**2) / max(float(p.sum()), 1e-300))
+    ratios = -np.floor(ratios / min(max(_BIN * size, step / 16), step / 2))
+    event = ratios - ratios.min(initial=math.inf)
+    if float(event.max(initial=0.0)) < _WINDOW:
+        event = event.astype(np.int64)
+    else:  # only the ratios that occur: there may be billions of bins between the extremes
+        _, event = np.unique(ratios, return_inverse=True)
+    first, second = (np.bincount(event, mass).astype(np.float64) for mass in (p, q))
     return first[second > 0], second[second > 0]

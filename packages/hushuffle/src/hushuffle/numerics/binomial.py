@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, TypeVar
 
 import numpy as np
@@ -310,14 +311,15 @@ def _runs(first: Floats, two: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArra
 class FairTable:
     """Both bounds of `fair_signs` for the same numbers of signs and many thresholds, from a table of masses and tails.
 
-    Row i contains Bin(s, 1/2) from s // 2 on, for the i-th different number s of signs; it starts at `base` + s // 2.
-    Omitted counts have probability at most e**-95. `row`, shape (B,), is the row of each of `signs`, shape (B,).
+    Row i contains Bin(s, 1/2) from s // 2 on, for the i-th different number s of signs, at s // 2 + `base[i]`.
+    Omitted counts have probability at most e**-95. For each of `signs`, shape (B,), `start` is the base of its row, and
+    the row is 0 from the count `stop` on.
     """
 
     signs: Floats
-    row: npt.NDArray[np.int64]
     base: npt.NDArray[np.int64]
-    last: Floats
+    start: npt.NDArray[np.int64]
+    stop: Floats
     mass: Floats
     tail: Floats
     noise: float
@@ -327,8 +329,8 @@ class FairTable:
         """Return the table for these numbers of signs; None if a hundred direct evaluations would be cheaper.
 
         >>> two = FairTable.of(np.array([2.0]))
-        >>> [end.round(12).tolist() for end in two.ends(1.0, np.array([1.0]), (np.array([1.0]), np.array([3.0])))]
-        [[0.25], [0.25]]
+        >>> [round(two.mean(np.ones(1), np.ones(1), above=above), 12) for above in (False, True)]
+        [0.25, 0.25]
         """
         numbers, row = np.unique(signs, return_inverse=True)
         first = np.floor(numbers / 2)
@@ -342,20 +344,31 @@ class FairTable:
         tail = np.cumsum(mass[:, ::-1], axis=1)[:, ::-1]
         noise = margin(float(numbers.max(initial=1.0))) + (16 + 4 * size) * EPS
         base = size * np.arange(numbers.size) - first.astype(np.int64)
-        row = row.ravel()
-        return cls(signs=signs, row=row, base=base, last=last, mass=mass.ravel(), tail=tail.ravel(), noise=noise)
+        start, stop = base[row.ravel()], last[row.ravel()] + 2
+        return cls(signs=signs, base=base, start=start, stop=stop, mass=mass.ravel(), tail=tail.ravel(), noise=noise)
 
-    def ends(self, slope: float, threshold: Floats, head: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-        """Return the bounds of `fair_signs`, up to a small multiple of the rounding error."""
-        if _cancels(self.signs, slope, head):
-            return fair_signs(self.signs, slope, threshold, head)
-        first = np.floor((self.signs + threshold / slope) / 2) + 1
-        place = self.base[self.row] + np.minimum(first, self.last[self.row] + 2).astype(np.int64)
-        gain, loss = slope * first * self.mass[place], threshold * self.tail[place]
-        skipped = 16 * EPS * slope * self.signs * self.mass[place - 1]
-        beyond = 2 * math.exp(LOG_TAIL) * slope * self.signs  # gain, and loss: at most half of it each
-        error = self.noise * (gain + loss) + beyond
-        return np.maximum(gain - loss - error, 0.0), np.maximum(gain - loss, 0.0) + error + skipped
+    @cached_property
+    def _sides(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """For each entry A P(A) and P(A or more): for bounds from below, and for bounds from above."""
+        size = self.mass.size // self.base.size
+        gain = (np.arange(self.mass.size) - np.repeat(self.base, size)) * self.mass
+        # Rounding may hide that the count before adds; and counts beyond the table were omitted.
+        spare = 16 * EPS * np.append(0.0, self.mass[:-1]) + 2 * math.exp(LOG_TAIL)
+        spare *= np.repeat(np.unique(self.signs), size)
+        low, high = 1 - self.noise, 1 + self.noise
+        return (low * gain - spare, high * self.tail), (high * gain + spare, low * self.tail)
+
+    def cancels(self, threshold: Floats) -> bool:
+        """Return whether sums lose their digits at these thresholds, so that `fair_signs` is needed."""
+        return EPS * float(self.signs.max(initial=0.0)) > 1e-9 * float((self.signs - threshold).max(initial=0.0))
+
+    def mean(self, weight: Floats, threshold: Floats, *, above: bool) -> float:
+        """Return a bound on the sum of `weight` E[R - threshold]_+, from above or from below; shapes (B,)."""
+        gain, tail = self._sides[above]
+        place = np.minimum((self.signs + threshold) / 2 + 1, self.stop).astype(np.int64) + self.start
+        value = gain[place] - threshold * tail[place]
+        slack = EPS * (16 + value.size)
+        return float(weight @ value) * (1 + slack) if above else float(weight @ np.maximum(value, 0.0)) * (1 - slack)
 
 
 def _from_the_head(signs: Floats, slope: float, head: tuple[Floats, Floats], noise: float) -> tuple[Floats, Floats]:

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+from scipy.special import logsumexp
 
 from hushuffle.errors import NumericalError
 from hushuffle.numerics.binomial import EPS, Floats
@@ -32,6 +33,9 @@ _LONGEST: Final = 2**23
 
 _HAIR: Final = 1e-10
 """Approximate relative distance between the crossing of certified bounds and that of the masses."""
+
+_BLOCK: Final = 1 << 18
+"""Largest number of products of losses and tilts that are in memory together."""
 
 _SCAN: Final = 65
 """Number of points at which a lower bound is evaluated before refinement."""
@@ -75,16 +79,40 @@ def best_tilt(parts: Parts, *, delta: float | None = None, epsilon: float | None
     >>> 0.5 < best_tilt([(coin, 100)], delta=1e-6) < 5
     True
     """
-    spread = math.sqrt(sum(times * _moments(part, 0.0)[2] for part, times in parts)) or parts[0][0].step
-    tilts = np.geomspace(1e-3, 1e3, 90) / spread
-    # Larger tilts no longer move the mass.
-    tilts = np.minimum(tilts, 40 / min(part.step for part, _ in parts))
-    cumulants = np.array([sum(times * _moments(part, float(tilt))[0] for part, times in parts) for tilt in tilts])
-    bounds = cumulants + _overshoot(tilts)
+    tilts, bounds = _chernoff(parts)
     if epsilon is not None:
         return float(tilts[np.argmin(bounds - tilts * epsilon)])
     assert delta is not None
     return float(tilts[np.argmin((bounds - math.log(delta)) / tilts)])
+
+
+def likely_epsilon(parts: Parts, delta: float) -> float:
+    """Return the epsilon at `delta` by a Chernoff bound over some tilts: an approximation, to compare sums.
+
+    >>> coin = LossLattice(step=1.0, first=-1, mass=np.array([0.25, 0.0, 0.75]))
+    >>> 80 < likely_epsilon([(coin, 100)], 1e-6) < 90
+    True
+    """
+    tilts, bounds = _chernoff(parts)
+    return float(((bounds - math.log(delta)) / tilts).min())
+
+
+def _chernoff(parts: Parts) -> tuple[Floats, Floats]:
+    """Return tilts, and for each the logarithm of a bound on delta e**(tilt epsilon)."""
+    spread = math.sqrt(sum(times * _moments(part, 0.0)[2] for part, times in parts)) or parts[0][0].step
+    # Larger tilts no longer move the mass.
+    tilts = np.minimum(np.geomspace(1e-3, 1e3, 90) / spread, 40 / min(part.step for part, _ in parts))
+    return tilts, _cumulants(parts, tilts) + _overshoot(tilts)
+
+
+def _cumulants(parts: Parts, tilts: Floats) -> Floats:
+    """Return ln E[e**(tilt L)] of the sum L of all finite losses, for each tilt."""
+    total = np.zeros(tilts.size)
+    for part, times in parts:
+        losses, log_mass = part.support
+        blocks = np.array_split(tilts, math.ceil(tilts.size * losses.size / _BLOCK))
+        total += times * np.concatenate([logsumexp(log_mass + block[:, None] * losses, axis=1) for block in blocks])
+    return total
 
 
 def _overshoot(tilt: Floats) -> Floats:
@@ -253,16 +281,10 @@ def _window(parts: Parts, tilt: float, moments: list[tuple[float, float, float]]
     mean = sum(times * moment[1] for (_, times), moment in zip(parts, moments, strict=True))
     spread = math.sqrt(sum(times * moment[2] for (_, times), moment in zip(parts, moments, strict=True)))
     step = parts[0][0].step
-    reach = []
-    for sign in (-1, 1):
-        best = math.inf
-        for share in np.geomspace(0.2, 60.0, 24) / max(spread, step):
-            rise = sum(
-                times * (_moments(part, tilt + sign * float(share))[0] - moment[0] - sign * float(share) * moment[1])
-                for (part, times), moment in zip(parts, moments, strict=True)
-            )
-            best = min(best, (rise + _REACH + 1) / float(share))
-        reach.append(best)
+    shares = np.geomspace(0.2, 60.0, 24) / max(spread, step)
+    middle = sum(times * moment[0] for (_, times), moment in zip(parts, moments, strict=True))
+    rises = (_cumulants(parts, tilt + sign * shares) - middle - sign * shares * mean for sign in (-1, 1))
+    reach = [float(((rise + _REACH + 1) / shares).min()) for rise in rises]
     lowest = sum(times * part.first for part, times in parts)
     highest = sum(times * (part.first + part.mass.size - 1) for part, times in parts)
     low = max(lowest, math.floor((mean - reach[0]) / step) - 1)

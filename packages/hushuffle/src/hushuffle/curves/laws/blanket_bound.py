@@ -16,6 +16,7 @@ Source: Balle, Bell, Gascon, Nissim 2019, Theorem 5.1 (generalised); docs/theory
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -103,18 +104,24 @@ class BlanketBound:
         """The same bound with tables of binomial tails, faster from about ten epsilons on."""
         return replace(self, table=FairTable.of(self.high))
 
+    @cached_property
+    def _terms(self) -> tuple[Floats, Floats]:
+        """Of each cell: its weight, and its threshold for R divided by (e**eps - 1)/(e**eps + 1)."""
+        return self.mass / self.total, self.low + 2 * self.lie / self.theta * self.total
+
     def upper(self, epsilon: float) -> float:
         growth, pull = float(np.exp(epsilon)), self.k * self.theta
         excess, slope = float(np.expm1(epsilon)), pull * (1 + growth) / 2
-        common = excess * self.k * self.lie * self.total
-        threshold = excess * pull / 2 * self.low + common
-        attained = pull * self.low + slope * (self.high - self.low)
-        head = attained - common, attained + common
-        if self.table is None:
-            value = fair_signs(self.high, slope, threshold, head)[1]
+        weight, level = self._terms
+        level = excess / (1 + growth) * level
+        if self.table is not None and not self.table.cancels(level):
+            each = slope * self.table.mean(weight, level, above=True)
         else:
-            value = self.table.ends(slope, threshold, head)[1]
-        each = float(np.sum(self.mass * value / self.total)) * (1 + EPS * (16 + self.mass.size))
+            common = excess * self.k * self.lie * self.total
+            attained = pull * self.low + slope * (self.high - self.low)
+            head = attained - common, attained + common
+            value = fair_signs(self.high, slope, excess * pull / 2 * self.low + common, head)[1]
+            each = float(weight @ value) * (1 + EPS * (16 + weight.size))
         result = each + pull * self.outside  # no cell adds more than k theta times its probability
         gap, price = self.theta, excess * self.lie
         local = max(gap - price, 0.0) + 8 * EPS * (gap + price)

@@ -17,7 +17,16 @@ from hushuffle.curves.laws.blanket_bound import BlanketBound
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.local import local_divergence
 from hushuffle.curves.laws.symmetric_dummies import HeldAlike
-from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD, AllAtFirst, AllAtThird, all_alike, composition
+from hushuffle.curves.laws.symmetric_pairs import (
+    AT_FIRST,
+    AT_THIRD,
+    AllAtFirst,
+    AllAtThird,
+    all_alike,
+    composition,
+    pair_at_first,
+    pair_at_third,
+)
 from hushuffle.curves.laws.tilted_counts import Compositions, SignedCounts
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Witness
@@ -39,6 +48,9 @@ _BEST: Final = 2_000
 _SOME: Final = 48
 """Approximate number of compositions of the others that a lower bound evaluates."""
 
+
+_SHORT: Final = -60.0
+"""Logarithm of the probability of a tail that tables for many evaluations leave out, at the most."""
 
 _TINY: Final = 5e-324
 """Smallest positive float: below the pure epsilon, delta is positive."""
@@ -124,8 +136,7 @@ class Binary(ReportCurve):
         if self.dummies:
             listed = composition(self.law, self.n, 0, self.dummies, log_tail)
             return listed or all_alike(self.law, self.n, self.dummies, log_tail)
-        truth, lie, theta = float(self.law.truth), float(self.law.lie), float(self.law.theta)
-        ends = AllAtFirst.of(n=self.n, truth=truth, lie=lie, theta=theta).pair(k=2, log_tail=log_tail)
+        ends = pair_at_first(self.law, self.n, log_tail)
         if self.n > _BEST:
             return (ends,)
         others = self.lower(self.guess())[1].others
@@ -184,7 +195,7 @@ def _ends(parts: Sequence[tuple[Binary, Floats, int]], epsilon: float) -> list[t
     return list(zip(np.split(low, cuts), np.split(high, cuts), strict=True))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _blanket(law: Symmetric, n: int, dummies: int, log_tail: float) -> BlanketBound:
     """Cached: the scale of the loss and the curve for many evaluations use the same table."""
     return BlanketBound.of(k=law.k, n=n, dummies=dummies, **_chances(law), log_tail=log_tail)
@@ -215,8 +226,10 @@ class Kary(ReportCurve):
     @property
     def _log_tail(self) -> float:
         """Logarithm of the probability of a tail that is left out; it changes bounds on `level` by less than 1e-9."""
-        wanted = None if self.often else self.level
-        return LOG_TAIL if wanted is None else math.log(max(wanted / self.law.k, 1e-240)) - 25
+        if self.level is None:
+            return LOG_TAIL
+        rare = math.log(max(self.level / self.law.k, 1e-240)) - 25
+        return min(rare, _SHORT) if self.often else rare
 
     @cached_property
     def blanket(self) -> BlanketBound:
@@ -275,7 +288,12 @@ class Kary(ReportCurve):
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
             return 0.0
-        return max(min(self.blanket.upper(epsilon), local_divergence(self.law, epsilon)), _TINY)
+        if self.level is None and epsilon == 0:  # a large delta, for which a short table is enough
+            return min(_blanket(self.law, self.n, self.dummies, _SHORT).upper(0.0), local_divergence(self.law, 0.0))
+        value, theta = self.blanket.upper(epsilon), float(self.law.theta)
+        if value >= (1 - 1e-9) * theta - math.expm1(epsilon) * float(self.law.lie):
+            value = min(value, local_divergence(self.law, epsilon))
+        return max(value, _TINY)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         at_third = Witness(family=AT_THIRD, others=(0, 0, self.n - 1), target=(0, 1))
@@ -306,6 +324,6 @@ class Kary(ReportCurve):
             third = None if alike is None else alike.pair_third(log_tail)
             if alike is not None and third is not None:
                 return third, alike.pair_first(log_tail)
-        attained = [dataset for dataset in (self.third, self.first) if dataset is not None]
-        pairs = tuple(dataset.pair(k=self.law.k, log_tail=log_tail) for dataset in attained)
-        return pairs or all_alike(self.law, self.n, self.dummies, log_tail)
+        if self.dummies:
+            return all_alike(self.law, self.n, self.dummies, log_tail)
+        return pair_at_third(self.law, self.n, log_tail), pair_at_first(self.law, self.n, log_tail)

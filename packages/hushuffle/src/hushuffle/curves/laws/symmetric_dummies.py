@@ -157,12 +157,14 @@ class HeldAlike:
         0.166666667
         """
         growth, (signs, weight, bias) = float(np.exp(epsilon)), self._pairs
-        slope, threshold = (1 + growth) / 2, float(np.expm1(epsilon)) * bias * (1 + self.doubt)
-        head = slope * signs - threshold, slope * signs + threshold
-        value, _ = (
-            self._signs.ends(slope, threshold, head) if self._signs else fair_signs(signs, slope, threshold, head)
-        )
-        bound = float(np.sum(weight * value)) * (1 - self.doubt - EPS * (64 + weight.size))
+        slope, excess = (1 + growth) / 2, float(np.expm1(epsilon)) * (1 + self.doubt)
+        level = excess / slope * bias
+        if self._signs is not None and not self._signs.cancels(level):
+            bound = slope * self._signs.mean(weight, level, above=False) * (1 - self.doubt - 64 * EPS)
+        else:
+            head = slope * signs - excess * bias, slope * signs + excess * bias
+            value = fair_signs(signs, slope, excess * bias, head)[0]
+            bound = float(np.sum(weight * value)) * (1 - self.doubt - EPS * (64 + weight.size))
         return max(bound - growth * self.outside, 0.0)
 
     def lower_first(self, epsilon: float) -> float:

@@ -52,11 +52,17 @@ _TRACE: Final = 1e-45
 FINE: Final = 1 / 20
 """Width of a cell in standard deviations: decreases the variance of the loss by at most 1/4800."""
 
-_ROW: Final = 1 / 16
+_ROW: Final = 1 / 20
 """Width of a row in standard deviations of its count; up to four times this width at large counts."""
 
 _DIRECT: Final = 20_000
 """Largest length of windows that are convolved directly."""
+
+_TABLE: Final = 1 << 20
+"""Largest number of binomial probabilities that are summed one by one."""
+
+_DEEP: Final = -250.0
+"""Logarithm of a tail so rare that floats cannot hold the first probability in it."""
 
 _SPARE: Final = 6.0
 """Nats by which the tail probability outside windows is lowered, so that omitted terms are negligible."""
@@ -112,20 +118,6 @@ class AllAtThird:
         total = float(np.sum(self.weight * value)) / self.n
         return total * (1 - EPS * (64 + self.weight.size))
 
-    def pair(self, *, k: int, log_tail: float) -> DatasetPair:
-        """The pair: p if the target's value is 0, and q if it is 1; all others have value 2."""
-        n, truth, lie = self.n, self.truth, self.lie
-        rows = BinomialCells.of(np.array([float(n)]), 2 * lie, log_tail=log_tail, width=row_width(2 * n * lie))
-        mean, last = rows.mean[0], rows.last[0]
-        # Uniform random reports complete the reports at 0 or 1 to the same number for the whole row.
-        coins = BinomialCells.of(last, 0.5, log_tail=log_tail, width=FINE)
-        ratio, real = truth / lie, mean / np.maximum(last, 1.0)
-        weight = ((ratio + 1) / 2 * mean + (n - mean) * (k - 2) * lie / (1 - 2 * lie))[:, None] / n
-        gap = (ratio - 1) / 2 * real[:, None] * (2 * coins.mean - last[:, None]) / n
-        slopes = (ratio * (1 + rows.blur[0])[:, None] - ratio + (ratio - 1) * real[:, None] * coins.blur) / n
-        witness = Witness(family=AT_THIRD, others=(0, 0, n - 1) + (0,) * (k - 3), target=(0, 1))
-        return assemble(witness, rows.mass[0][:, None] * coins.mass, (weight + gap, weight - gap), slopes=slopes, n=n)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AllAtFirst:
@@ -164,22 +156,36 @@ class AllAtFirst:
         sums = (float(np.sum(weight * end)) * (1 - EPS * (64 + weight.size)) for end in (away, toward))
         return next(sums), next(sums)
 
-    def pair(self, *, k: int, log_tail: float) -> DatasetPair:
-        """The pair: p if the target's value is 1, and q if it is 0; all others have value 0."""
-        n, truth, lie = self.n, self.truth, self.lie
-        rows = BinomialCells.of(
-            np.array([float(n)]), lie, log_tail=log_tail, width=FINE if k == 2 else row_width(n * lie)
-        )
-        mean, last = rows.mean[0], rows.last[0]
-        # Reports other than 1, thinned out to the same number for the whole row.
-        firsts = BinomialCells.of(n - last, min(truth / (1 - lie), 1.0), log_tail=log_tail, width=FINE)
-        zeros = firsts.mean + ((last - mean) * min(truth / (1 - lie), 1.0))[:, None]
-        ratio = truth / lie
-        likelihood = 1 + (mean[:, None] * (ratio - 1) - zeros * (1 - 1 / ratio)) / n
-        slopes = ((ratio - 1) * rows.blur[0][:, None] + (1 - 1 / ratio) * firsts.blur) / n
-        witness = Witness(family=AT_FIRST, others=(n - 1,) + (0,) * (k - 1), target=(1, 0))
-        mass = rows.mass[0][:, None] * firsts.mass
-        return assemble(witness, mass, (likelihood, np.ones_like(likelihood)), slopes=slopes, n=n)
+
+def pair_at_third(law: Symmetric, n: int, log_tail: float) -> DatasetPair:
+    """The pair: p if the target's value is 0, and q if it is 1; all others have value 2."""
+    k, truth, lie = law.k, float(law.truth), float(law.lie)
+    rows = BinomialCells.of(np.array([float(n)]), 2 * lie, log_tail=log_tail, width=row_width(2 * n * lie))
+    mean, last = rows.mean[0], rows.last[0]
+    # Uniform random reports complete the reports at 0 or 1 to the same number for the whole row.
+    coins = BinomialCells.of(last, 0.5, log_tail=log_tail, width=FINE)
+    ratio, real = truth / lie, mean / np.maximum(last, 1.0)
+    weight = ((ratio + 1) / 2 * mean + (n - mean) * (k - 2) * lie / (1 - 2 * lie))[:, None] / n
+    gap = (ratio - 1) / 2 * real[:, None] * (2 * coins.mean - last[:, None]) / n
+    slopes = (ratio * (1 + rows.blur[0])[:, None] - ratio + (ratio - 1) * real[:, None] * coins.blur) / n
+    witness = Witness(family=AT_THIRD, others=(0, 0, n - 1) + (0,) * (k - 3), target=(0, 1))
+    return assemble(witness, rows.mass[0][:, None] * coins.mass, (weight + gap, weight - gap), slopes=slopes, n=n)
+
+
+def pair_at_first(law: Symmetric, n: int, log_tail: float) -> DatasetPair:
+    """The pair: p if the target's value is 1, and q if it is 0; all others have value 0."""
+    k, truth, lie = law.k, float(law.truth), float(law.lie)
+    rows = BinomialCells.of(np.array([float(n)]), lie, log_tail=log_tail, width=FINE if k == 2 else row_width(n * lie))
+    mean, last = rows.mean[0], rows.last[0]
+    # Reports other than 1, thinned out to the same number for the whole row.
+    firsts = BinomialCells.of(n - last, min(truth / (1 - lie), 1.0), log_tail=log_tail, width=FINE)
+    zeros = firsts.mean + ((last - mean) * min(truth / (1 - lie), 1.0))[:, None]
+    ratio = truth / lie
+    likelihood = 1 + (mean[:, None] * (ratio - 1) - zeros * (1 - 1 / ratio)) / n
+    slopes = ((ratio - 1) * rows.blur[0][:, None] + (1 - 1 / ratio) * firsts.blur) / n
+    witness = Witness(family=AT_FIRST, others=(n - 1,) + (0,) * (k - 1), target=(1, 0))
+    mass = rows.mass[0][:, None] * firsts.mass
+    return assemble(witness, mass, (likelihood, np.ones_like(likelihood)), slopes=slopes, n=n)
 
 
 def all_alike(law: Symmetric, n: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
@@ -262,6 +268,7 @@ def assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *, 
         q=(mass * second)[keep],
         doubt=2 * allowed + 64 * EPS,
         common=3 * _SHARP * binomial.margin(n),
+        mirrored=witness.family == AT_THIRD,
     )
 
 
@@ -287,8 +294,16 @@ class BinomialCells:
         step = max(1.0, float(np.floor(width * spread.max())))
         ends = low + step * (1 + np.arange(int(((high - low).max() + 1) // step) + 1)) - 1
         last = np.minimum(ends, trials[:, None])
-        first = np.minimum(ends - step, trials[:, None]) + 1
         count, noise = trials[:, None], binomial.margin(float(trials.max(initial=1.0)))
+        if 0 < chance < 1 and log_tail > _DEEP and last.size * step <= _TABLE:
+            each = binomial.runs(low[:, 0], last.shape[1] * int(step), trials, chance)
+            each = each.reshape(*last.shape, int(step))
+            mass = each.sum(axis=2)
+            shift = each @ np.arange(step) / np.where(mass > 0, mass, 1.0)
+            doubt = 2 * (step - 1) * (noise + 4 * EPS * last.shape[1] * step)
+            mean = np.minimum(ends - step + 1 + shift, last)
+            return cls(last=last, mass=mass, mean=mean, blur=doubt + 8 * EPS * mean)
+        first = np.minimum(ends - step, trials[:, None]) + 1
         if step == 1:
             mass = np.where(first > last, 0.0, binomial.pmf(last, count, chance))
             return cls(last=last, mass=mass, mean=last, blur=8 * EPS * last)

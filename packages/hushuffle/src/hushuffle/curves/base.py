@@ -177,8 +177,8 @@ class PrivacyCurve(ABC):
         """Return a fast approximation of `upper(epsilon)` for searches; it is not a bound."""
         return self.upper(epsilon)
 
-    def rough(self, delta: float) -> PrivacyCurve:
-        """Return `near` for many evaluations of which none need be a bound of this curve."""
+    def rough(self, delta: float, place: float | None = None) -> PrivacyCurve:  # noqa: ARG002 - nothing to select
+        """Return `near` for evaluations of which none need be a bound; with `place`, for many epsilons around it."""
         return self.near(delta, often=True)
 
     def guess(self) -> float:

@@ -131,7 +131,7 @@ def _by_ratio(pair: DatasetPair, step: float) -> tuple[Floats, Floats]:
     sound = (least > 0) & (most > 0)
     p, q = least[sound], most[sound]
     ratios = np.log(p / q)
-    size = math.sqrt(float(p @ ratios**2) / max(float(p.sum()), 1e-300))
+    size = math.sqrt(float(np.sum(p * ratios**2)) / max(float(p.sum()), 1e-300))
     ratios = -np.floor(ratios / min(max(_BIN * size, step / 16), step / 2))
     event = ratios - ratios.min(initial=math.inf)
     if float(event.max(initial=0.0)) < _WINDOW:

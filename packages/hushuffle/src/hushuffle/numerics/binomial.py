@@ -368,7 +368,7 @@ class FairTable:
         place = np.minimum((self.signs + threshold) / 2 + 1, self.stop).astype(np.int64) + self.start
         value = gain[place] - threshold * tail[place]
         slack = EPS * (16 + value.size)
-        return float(weight @ value) * (1 + slack) if above else float(weight @ np.maximum(value, 0.0)) * (1 - slack)
+        return float(np.sum(weight * (value if above else np.maximum(value, 0.0)))) * (1 + (slack if above else -slack))
 
 
 def _from_the_head(signs: Floats, slope: float, head: tuple[Floats, Floats], noise: float) -> tuple[Floats, Floats]:

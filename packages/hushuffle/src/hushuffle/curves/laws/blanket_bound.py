@@ -113,15 +113,14 @@ class BlanketBound:
         growth, pull = float(np.exp(epsilon)), self.k * self.theta
         excess, slope = float(np.expm1(epsilon)), pull * (1 + growth) / 2
         weight, level = self._terms
-        level = excess / (1 + growth) * level
-        if self.table is not None and not self.table.cancels(level):
+        if self.table is not None and not self.table.cancels(level := excess / (1 + growth) * level):
             each = slope * self.table.mean(weight, level, above=True)
         else:
             common = excess * self.k * self.lie * self.total
             attained = pull * self.low + slope * (self.high - self.low)
             head = attained - common, attained + common
             value = fair_signs(self.high, slope, excess * pull / 2 * self.low + common, head)[1]
-            each = float(weight @ value) * (1 + EPS * (16 + weight.size))
+            each = float(np.sum(weight * value)) * (1 + EPS * (16 + weight.size))
         result = each + pull * self.outside  # no cell adds more than k theta times its probability
         gap, price = self.theta, excess * self.lie
         local = max(gap - price, 0.0) + 8 * EPS * (gap + price)

@@ -20,6 +20,7 @@ Source: Balle, Bell, Gascon, Nissim 2019; docs/theory/blanket.md, Theorem 1 and 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
@@ -172,8 +173,11 @@ class FiniteDivergence(ReportCurve):
     def upper(self, epsilon: float) -> float:
         return self._at_most(epsilon, math.inf)
 
-    def _at_most(self, epsilon: float, stop: float) -> float:
-        """Return `upper`; slices end where they exceed `stop`, so a result above `stop` may be no bound."""
+    def _at_most(self, epsilon: float, stop: float, enough: float = 0.0) -> float:
+        """Return `upper`, or a bound of at most `enough`.
+
+        Slices end where they exceed `stop`, so a result above `stop` may be no bound.
+        """
         if epsilon >= self.pure:
             return 0.0
         if not self.pool.usable():
@@ -184,13 +188,24 @@ class FiniteDivergence(ReportCurve):
             value = slices.upper(self.pool, places, epsilon, self.level, stop=stop)
             if value <= self.level or self.trials:
                 return value
-        value = min(value, self.pool.upper(places, epsilon, self.level))
+        # In a crowd of one kind, tests show the plain blanket's bound to be the smaller one if its variance is.
+        alike = len(places) == len(self.pool.portions) == 1 and self.others.people * self.laws[0].weight > slices.ROOM
+        if not alike or self._square(places[0], epsilon) >= self.pool.square(places[0], epsilon, self.level):
+            value = min(value, self.pool.upper(places, epsilon, self.level))
         # The plain blanket's bound is at least its bound at this pair, at the mean N: skip it if that is not better.
-        if self._upper_at(places[0], epsilon, _FINE, self._typical) < value:
+        if value > enough and (alike or self._upper_at(places[0], epsilon, _FINE, self._typical) < value):
             value = min(value, self.blanket(epsilon))
         if self.sliced and self.level is None and value > 0:
             value = min(value, slices.upper(self.pool, places, epsilon, value))
         return value
+
+    def _square(self, place: Place, epsilon: float) -> float:
+        """Return the mean square of the mean of N scores, at the mean N."""
+        law, mass = self.laws[place[0]], self.covered * self.laws[place[0]].blanket
+        a, b = law.pairs[place[1]]
+        gain, _ = gain_of(law.rows[a], law.rows[b], epsilon)
+        with np.errstate(divide="ignore", over="ignore"):
+            return float((gain[gain != 0] ** 2 / mass[gain != 0]).sum() / self._typical[0][0])
 
     def place(self, delta: float, guess: float) -> float:
         return self.about(delta, guess, relative=NEAR)
@@ -207,9 +222,7 @@ class FiniteDivergence(ReportCurve):
         return [*dict.fromkeys([*likely[:1], *self._plain(epsilon), *seen[:1]])]
 
     def holds(self, epsilon: float, delta: float) -> bool:
-        pooled = self.pool.usable() and not self.sliced and len(self.places) == 1
-        enough = pooled and self.pool.upper(self.places, epsilon, self.level) <= delta
-        return enough or self._at_most(epsilon, delta) <= delta
+        return self._at_most(epsilon, delta, delta) <= delta
 
     def seen_at(self, epsilon: float, delta: float) -> Witness | None:
         likely = (trial for trial in self._likely(epsilon) if self._lower_at(trial, epsilon, _FINE) > delta)
@@ -227,8 +240,14 @@ class FiniteDivergence(ReportCurve):
             missing=self.missing + float(chances[~likely].sum()) * (1 + 1e-9),
         )
 
+    def rough(self, delta: float, place: float | None = None) -> FiniteDivergence:
+        best = () if place is None or self.trials else (self._best(self._likely(place), place),)
+        return replace(self.near(delta, often=True), trials=self.trials or best)
+
     def blanket(self, epsilon: float) -> float:
         """Return the upper bound on delta from the plain privacy blanket."""
+        if len(self.places) == 1:
+            return self._upper_at(self.places[0], epsilon, _FINE)
         best, bounds = 0.0, [(self._upper_at(place, epsilon, _COARSE), place) for place in self.places]
         for estimate, place in sorted(bounds, key=lambda item: -item[0]):
             if estimate <= best:
@@ -272,7 +291,7 @@ class FiniteDivergence(ReportCurve):
             pairs += exact_pairs(self._witness(((i, j), held)), target, others, log_tail=log_tail, reports=reports)
         return tuple(pairs)
 
-    def _best(self, trials: tuple[Trial, ...], epsilon: float) -> Trial:
+    def _best(self, trials: Sequence[Trial], epsilon: float) -> Trial:
         """Return the trial with the largest lower bound, or the first trial that attains the local divergence."""
         values: list[tuple[float, Trial]] = []
         for trial in trials:

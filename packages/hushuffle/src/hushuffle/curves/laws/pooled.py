@@ -283,6 +283,14 @@ class Pooled:
         level = math.exp(-_LEVELS * math.ceil(-math.log(max(first, 1e-290)) / _LEVELS))
         return min(first, self.over_all(places, epsilon, level)) if 0 < first < 1 else first
 
+    def square(self, place: tuple[int, int], epsilon: float, level: float | None) -> float:
+        """Return the largest mean square of the mean of N scores over all types of the only group, at the mean N."""
+        level = DEEPEST if level is None else level
+        (kinds,) = self._kinds(place, level)
+        with np.errstate(over="ignore"):
+            squares = gain(kinds.near, kinds.far, epsilon)[0] ** 2 * _inverse(kinds.own)
+        return float(np.add.reduceat(squares, kinds.starts).max() / (self.others * (1 - self.weight(level)) + 1))
+
     def over_all(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float) -> float:
         """Return an upper bound on delta for the pairs `places`, with pools chosen for a delta of about `level`."""
         spots = self._spots(self.weight(level))

@@ -274,9 +274,9 @@ class Kary(ReportCurve):
         better = self.near(first.upper).delta(epsilon)
         return better if better.upper <= first.upper else first
 
-    def rough(self, delta: float) -> PrivacyCurve:
+    def rough(self, delta: float, place: float | None = None) -> PrivacyCurve:
         sliced = self.general is None or self.general.sliced
-        return super().rough(delta) if sliced or self.general is None else self.general.rough(delta)
+        return super().rough(delta) if sliced or self.general is None else self.general.rough(delta, place)
 
     def near(self, delta: float, *, often: bool = False) -> Kary:
         return replace(self, level=delta, often=often)

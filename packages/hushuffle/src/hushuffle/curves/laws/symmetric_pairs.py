@@ -299,7 +299,7 @@ class BinomialCells:
             each = binomial.runs(low[:, 0], last.shape[1] * int(step), trials, chance)
             each = each.reshape(*last.shape, int(step))
             mass = each.sum(axis=2)
-            shift = each @ np.arange(step) / np.where(mass > 0, mass, 1.0)
+            shift = np.einsum("rcs,s->rc", each, np.arange(step)) / np.where(mass > 0, mass, 1.0)
             doubt = 2 * (step - 1) * (noise + 4 * EPS * last.shape[1] * step)
             mean = np.minimum(ends - step + 1 + shift, last)
             return cls(last=last, mass=mass, mean=mean, blur=doubt + 8 * EPS * mean)

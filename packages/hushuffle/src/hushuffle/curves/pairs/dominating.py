@@ -85,7 +85,7 @@ class TabulatedCurve:
     @classmethod
     def about(cls, law: PrivacyCurve, *, step: float, negligible: float) -> TabulatedCurve:
         """Return an approximation of `of`, interpolated between a few points; its deltas are no bounds."""
-        near = law.rough(negligible)
+        near = law.rough(negligible, law.guess())
         fine = max(1.0, np.floor(_SPARSE * FINE * _typical_loss(law, law.likely) / step))
         sparse = cls._read(near, near.likely, step=step, negligible=negligible, fine=fine, growth=_SPARSE * _GROWTH)
         middle = sparse.index.size // 2

@@ -123,8 +123,8 @@ class DummyMixture(PrivacyCurve):
     def guess(self) -> float:
         return self._typical.guess()
 
-    def rough(self, delta: float) -> PrivacyCurve:
-        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].rough(delta)), numbers=())
+    def rough(self, delta: float, place: float | None = None) -> PrivacyCurve:
+        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].rough(delta, place)), numbers=())
 
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
         if not often:

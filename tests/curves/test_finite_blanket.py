@@ -238,6 +238,19 @@ def test_what_is_counted_in_full_only_raises_the_upper_end(monkeypatch: pytest.M
         assert all(a <= b * (1 + 1e-12) for a, b in zip(finer, coarser, strict=True))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_the_smaller_of_two_bounds_is_evaluated_alone(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    k, epsilon_0, n = int(rng.integers(3, 9)), float(rng.uniform(0.3, 3.0)), int(10 ** rng.uniform(2.8, 4.5))
+    randomizer = (hs.SubsetSelection, hs.HadamardResponse)[seed % 2](k=k, epsilon=epsilon_0)
+    law = replace(shuffled(randomizer, n), sliced=False).near(10 ** -rng.uniform(2, 10))
+    assert len(law.places) == 1
+    for share in (0.0, 0.5, 1.0, 1.5):
+        epsilon = share * law.guess()
+        slow = min(law.pool.upper(law.places, epsilon, law.level), law.blanket(epsilon))
+        assert law.upper(epsilon) == pytest.approx(slow, rel=1e-9)
+
+
 def test_finer_blocks_only_lower_the_upper_end() -> None:
     law = privacy_curve(
         hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=UniformShuffle(), n=500)

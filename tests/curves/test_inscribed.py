@@ -41,6 +41,8 @@ def test_events_understate_the_datasets_they_name_by_little(n: int, k: int) -> N
         first, second = (oracle.add_report(base, rows[value]) for value in found.witness.target)
         assert found.p.sum() == pytest.approx(1.0, abs=1e-9)
         assert found.q.sum() == pytest.approx(1.0, abs=1e-9)
+        if found.mirrored:
+            assert oracle.hockey_stick(first, second, 1.2) == pytest.approx(oracle.hockey_stick(second, first, 1.2))
         for growth in (1.0, 1.2, 2.0, 3.0):
             for order, one, two in ((found, first, second), (found.swapped(), second, first)):
                 exact = float(oracle.hockey_stick(one, two, growth))

@@ -8,6 +8,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import inscribed
+from hushuffle.curves.pairs import composition as pairs_composed
 from hushuffle.curves.pairs.dominating import TabulatedCurve, common_step
 from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import InvalidInputError
@@ -282,6 +283,19 @@ def test_bad_levels_are_refused() -> None:
         compose_delta([survey(2, 1.0, 5)], epsilon=math.inf)
     with pytest.raises(InvalidInputError, match="`protocols` must be at least one"):
         parallel([], delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "delta"),
+    [([(2, 2.0, 900, 3)], 1e-6), ([(3, 3.3, 26, 7)], 1e-8), ([(5, 1.0, 300, 2), (5, 3.0, 80, 1)], 1e-3)],
+)
+def test_the_choice_of_datasets_that_seems_best_is_best(
+    rounds: list[tuple[int, float, int, int]], delta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protocols = [(survey(k, epsilon_0, n), times) for k, epsilon_0, n, times in rounds]
+    fast = compose(protocols, delta=delta)
+    monkeypatch.setattr(pairs_composed, "_likeliest", lambda choices, *_: choices)
+    assert compose(protocols, delta=delta) == fast
 
 
 @pytest.mark.parametrize(("k", "n", "epsilon_0"), [pytest.param(2, 500, 1.0, marks=pytest.mark.slow), (3, 200, 2.0)])

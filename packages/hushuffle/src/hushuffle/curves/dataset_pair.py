@@ -23,6 +23,9 @@ _HAIR: Final = 1e-12
 _BIN: Final = 0.001
 """Width of the bins of log-ratios, in standard deviations, if it is between 1/16 and 1/2 of a lattice step."""
 
+_MANY: Final = 1 << 14
+"""Number of events up to which the bins are 1/16 of a lattice step."""
+
 _WINDOW: Final = 2**21
 """Largest number of lattice points on each side of 0: 32 MB."""
 
@@ -131,8 +134,8 @@ def _by_ratio(pair: DatasetPair, step: float) -> tuple[Floats, Floats]:
     sound = (least > 0) & (most > 0)
     p, q = least[sound], most[sound]
     ratios = np.log(p / q)
-    size = math.sqrt(float(np.sum(p * ratios**2)) / max(float(p.sum()), 1e-300))
-    ratios = -np.floor(ratios / min(max(_BIN * size, step / 16), step / 2))
+    wide = _BIN * math.sqrt(float(np.sum(p * ratios**2)) / float(p.sum())) if p.size > _MANY else 0.0
+    ratios = -np.floor(ratios / min(max(wide, step / 16), step / 2))
     event = ratios - ratios.min(initial=math.inf)
     if float(event.max(initial=0.0)) < _WINDOW:
         event = event.astype(np.int64)

@@ -367,7 +367,7 @@ class FairTable:
         gain, tail = self._sides[above]
         place = np.minimum((self.signs + threshold) / 2 + 1, self.stop).astype(np.int64) + self.start
         value = gain[place] - threshold * tail[place]
-        slack = EPS * (16 + value.size)
+        slack: float = EPS * (16 + value.size)
         return float(np.sum(weight * (value if above else np.maximum(value, 0.0)))) * (1 + (slack if above else -slack))
 
 

@@ -12,21 +12,12 @@ import numpy as np
 
 from hushuffle.curves.base import PrivacyCurve, ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.laws import tilted_counts
+from hushuffle.curves.laws import symmetric_pairs, tilted_counts
 from hushuffle.curves.laws.blanket_bound import BlanketBound
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.local import local_divergence
 from hushuffle.curves.laws.symmetric_dummies import HeldAlike
-from hushuffle.curves.laws.symmetric_pairs import (
-    AT_FIRST,
-    AT_THIRD,
-    AllAtFirst,
-    AllAtThird,
-    all_alike,
-    composition,
-    pair_at_first,
-    pair_at_third,
-)
+from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD, AllAtFirst, AllAtThird
 from hushuffle.curves.laws.tilted_counts import Compositions, SignedCounts
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Witness
@@ -134,14 +125,14 @@ class Binary(ReportCurve):
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         if self.dummies:
-            listed = composition(self.law, self.n, 0, self.dummies, log_tail)
-            return listed or all_alike(self.law, self.n, self.dummies, log_tail)
-        ends = pair_at_first(self.law, self.n, log_tail)
+            listed = symmetric_pairs.composition(self.law, self.n, 0, self.dummies, log_tail)
+            return listed or symmetric_pairs.all_alike(self.law, self.n, self.dummies, log_tail)
+        ends = symmetric_pairs.at_first(self.law, self.n, log_tail)
         if self.n > _BEST:
             return (ends,)
         others = self.lower(self.guess())[1].others
         ones = others[1] if len(others) > 1 else 0
-        return (ends, *composition(self.law, self.n, ones, 0, log_tail))
+        return (ends, *symmetric_pairs.composition(self.law, self.n, ones, 0, log_tail))
 
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
         del delta
@@ -325,5 +316,5 @@ class Kary(ReportCurve):
             if alike is not None and third is not None:
                 return third, alike.pair_first(log_tail)
         if self.dummies:
-            return all_alike(self.law, self.n, self.dummies, log_tail)
-        return pair_at_third(self.law, self.n, log_tail), pair_at_first(self.law, self.n, log_tail)
+            return symmetric_pairs.all_alike(self.law, self.n, self.dummies, log_tail)
+        return tuple(pair(self.law, self.n, log_tail) for pair in (symmetric_pairs.at_third, symmetric_pairs.at_first))

@@ -157,7 +157,7 @@ class AllAtFirst:
         return next(sums), next(sums)
 
 
-def pair_at_third(law: Symmetric, n: int, log_tail: float) -> DatasetPair:
+def at_third(law: Symmetric, n: int, log_tail: float) -> DatasetPair:
     """The pair: p if the target's value is 0, and q if it is 1; all others have value 2."""
     k, truth, lie = law.k, float(law.truth), float(law.lie)
     rows = BinomialCells.of(np.array([float(n)]), 2 * lie, log_tail=log_tail, width=row_width(2 * n * lie))
@@ -172,7 +172,7 @@ def pair_at_third(law: Symmetric, n: int, log_tail: float) -> DatasetPair:
     return assemble(witness, rows.mass[0][:, None] * coins.mass, (weight + gap, weight - gap), slopes=slopes, n=n)
 
 
-def pair_at_first(law: Symmetric, n: int, log_tail: float) -> DatasetPair:
+def at_first(law: Symmetric, n: int, log_tail: float) -> DatasetPair:
     """The pair: p if the target's value is 1, and q if it is 0; all others have value 0."""
     k, truth, lie = law.k, float(law.truth), float(law.lie)
     rows = BinomialCells.of(np.array([float(n)]), lie, log_tail=log_tail, width=FINE if k == 2 else row_width(n * lie))

@@ -25,7 +25,10 @@ from hushuffle.model import Bound, Citation, Progress, Witness, silent
 from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt, likely_epsilon
 
 Cache: TypeAlias = dict[tuple[str, float], Any]
-"""Tables that several epsilons share: dominating pairs, loss distributions of datasets, the lattice step."""
+"""Tables that several epsilons share: dominating pairs, and loss distributions of datasets."""
+
+Choice: TypeAlias = list[tuple[DatasetPair, int]]
+"""A pair of datasets for each round, with its number of runs."""
 
 _TINIEST: Final = 1e-300
 
@@ -267,7 +270,7 @@ def _upper_delta(laws: Laws, level: float, cache: Cache) -> float:
     rounds, negligible, upper = _rounds(laws), 1e-9, 1.0
     while True:
         if ("above", negligible) not in cache:
-            step = _step(laws, cache)
+            step = common_step(spread(laws))
             cache["above", negligible] = [
                 (TabulatedCurve.of(law, step=step, negligible=negligible / rounds).pair(), times) for law, times in laws
             ]
@@ -278,17 +281,10 @@ def _upper_delta(laws: Laws, level: float, cache: Cache) -> float:
         negligible *= 1e-9
 
 
-def _step(laws: Laws, cache: Cache) -> float:
-    if ("step", 0.0) not in cache:
-        cache["step", 0.0] = common_step(spread(laws))
-    step: float = cache["step", 0.0]
-    return step
-
-
 def _inscribed(laws: Laws, delta: float, cache: Cache) -> list[tuple[list[Any], list[Any]]]:
     """Choices of datasets for all rounds, each with the lattice distributions of its privacy losses."""
     if ("below", delta) not in cache:
-        step = _step(laws, cache)
+        step = common_step(spread(laws))
         cache["below", delta] = [
             (pairs, [(inscribed(pair, step=step / 2), times) for pair, times in pairs])
             for pairs in _choices(laws, delta)
@@ -297,7 +293,7 @@ def _inscribed(laws: Laws, delta: float, cache: Cache) -> list[tuple[list[Any], 
     return choices
 
 
-def _choices(laws: Laws, delta: float) -> Iterator[list[tuple[DatasetPair, int]]]:
+def _choices(laws: Laws, delta: float) -> Iterator[Choice]:
     """Choices of a dataset pair for each round; rounds without a known pair are omitted (post-processing)."""
     rounds = _rounds(laws)
     attained = [(_comparable(law.datasets(log_tail=math.log(delta / rounds) - 8)), times) for law, times in laws]
@@ -319,16 +315,14 @@ def attained(laws: Laws, delta: float, witness: Witness | None) -> list[Witness]
     return None
 
 
-def _likeliest(
-    choices: list[list[tuple[DatasetPair, int]]], step: float, delta: float
-) -> list[list[tuple[DatasetPair, int]]]:
+def _likeliest(choices: list[Choice], step: float, delta: float) -> list[Choice]:
     """The choices whose epsilon may be the largest, by a Chernoff bound on a coarse lattice, within 2.5 % in tests."""
     if len(choices) < 2:
         return choices
     coarse = ([(inscribed(pair, step=_COARSE * step), times) for pair, times in pairs] for pairs in choices)
     scores = [likely_epsilon(lattices, delta) for lattices in coarse]
-    least = max(scores) - _CLOSE * abs(max(scores))
-    return [pairs for pairs, score in zip(choices, scores, strict=True) if score >= least]
+    least = max(scores)
+    return [pairs for pairs, score in zip(choices, scores, strict=True) if score >= least - _CLOSE * abs(least)]
 
 
 def _comparable(pairs: tuple[DatasetPair, ...]) -> list[DatasetPair]:
@@ -340,7 +334,7 @@ def _comparable(pairs: tuple[DatasetPair, ...]) -> list[DatasetPair]:
     ]
 
 
-def _describe(pairs: list[tuple[DatasetPair, int]]) -> Witness:
+def _describe(pairs: Choice) -> Witness:
     rounds = "; then ".join(f"{times:,} rounds with {pair.witness.family}" for pair, times in pairs)
     return replace(pairs[0][0].witness, family=rounds + (", of which the first" if len(pairs) > 1 else ""))
 

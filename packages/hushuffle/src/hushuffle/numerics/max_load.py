@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Final, Self
 
 import numpy as np
@@ -109,11 +110,12 @@ def expected_max_ratio(n: int, classes: tuple[Cells, ...], *, tolerance: float =
     # By Bernstein's inequality, P(Bin(n, p) > n p + reach) <= e**-_TAIL / number.
     reaches = [deviation(math.log(number) + _TAIL, float(n * cells.probability)) for cells in classes]
     _refuse_beyond(WINDOW_LIMIT, sum(reaches), n, number)
-    tails = tuple(_Tail.of(n, cells, reach) for cells, reach in zip(classes, reaches, strict=True))
+    # Every cut is at most tolerance/4 from where it should be, in units of the result, so that half is left for nodes.
+    tails = tuple(_Tail.of(n, cells, reach, tolerance / 4) for cells, reach in zip(classes, reaches, strict=True))
     steps = _Steps.of(tails)
     # Poisson(n) has mass below 1e-17 of its mode at this distance from it: aliasing is negligible.
     period = 2 * math.ceil(4.8 * math.sqrt(n) + 12) + 1
-    nodes = _nodes_needed(n, period, steps, tolerance)
+    nodes = _nodes_needed(n, period, steps, tolerance / 2)
     _refuse_beyond(WORK_LIMIT, nodes * steps.widths.size, n, number)
     total = np.zeros_like(steps.widths)
     chunk = max(1, _BLOCK // steps.widths.size)
@@ -126,31 +128,41 @@ def expected_max_ratio(n: int, classes: tuple[Cells, ...], *, tolerance: float =
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Tail:
-    """The Poisson(mean) counts above the mean of one class of cells: `first`, first + 1, ..., shape (w,)."""
+    """The Poisson(mean) counts above the mean of one class of cells, in w blocks of equally many neighbouring counts.
+
+    `above` is the first count of each block minus the mean, exact, shape (w,); `mass` has shape (w, counts).
+    """
 
     number: int
     mean: float
-    above: Floats  # count - mean, exact
+    above: Floats
     mass: Floats
 
     @classmethod
-    def of(cls, n: int, cells: Cells, reach: float) -> Self:
+    def of(cls, n: int, cells: Cells, reach: float, wide: float) -> Self:
+        """Return blocks that are at most `wide` times the mean, or of one count."""
         mean = n * cells.probability
         first = math.floor(mean) + 1
         last = min(n, math.ceil(float(mean) + reach))
         above = float(first - mean) + np.arange(max(last - first + 1, 0), dtype=np.float64)
         counts = first + np.arange(above.size, dtype=np.float64)
         mass = np.exp(-_stirling_error(counts) - _deviance(counts, above, float(mean)))
-        return cls(number=cells.number, mean=float(mean), above=above, mass=mass / np.sqrt(2 * np.pi * counts))
+        size = max(1, math.floor(mean * wide))
+        mass = np.pad(mass / np.sqrt(2 * np.pi * counts), (0, -mass.size % size)).reshape(-1, size)
+        return cls(number=cells.number, mean=float(mean), above=above[::size], mass=mass)
 
     def sums(self, angles: Floats) -> Complex:
-        """Return sums of mass e**(i angle (count - mean)) over the counts from the j-th on, shape (angles, w + 1)."""
+        """Return sums of mass e**(i angle (count - mean)) over the blocks from the j-th on, shape (angles, w + 1)."""
         size = self.above.size
+        if self.mass.shape[1] > 1:
+            within, begins = angles[:, None] * np.arange(self.mass.shape[1]), np.exp(1j * angles[:, None] * self.above)
+            wholes = begins * (np.cos(within) @ self.mass.T + 1j * (np.sin(within) @ self.mass.T))
+            return np.pad(np.cumsum(wholes[:, ::-1], axis=1)[:, ::-1], ((0, 0), (0, 1)))
         fine = max(1, math.isqrt(size))
         coarse = -(-size // fine)
         steps = np.exp(1j * angles[:, None] * np.arange(fine))
         strides = np.exp(1j * angles[:, None] * (np.arange(coarse) * fine + (self.above[0] if size else 0.0)))
-        mass = np.pad(self.mass, (0, coarse * fine - size)).reshape(coarse, fine)
+        mass = np.pad(self.mass[:, 0], (0, coarse * fine - size)).reshape(coarse, fine)
         # Summed first in blocks, then over blocks: rounding grows only with the square root of the number of counts.
         blocks = np.cumsum((strides[:, :, None] * (steps[:, None, :] * mass))[:, :, ::-1], axis=2)[:, :, ::-1]
         later = np.zeros((angles.size, coarse + 1), dtype=np.complex128)
@@ -158,8 +170,15 @@ class _Tail:
         blocks += later[:, 1:, None]
         return np.pad(blocks.reshape(angles.size, -1)[:, :size], ((0, 0), (0, 1)))
 
+    @cached_property
+    def _outer(self) -> tuple[Floats, Floats]:
+        """Total mass, and largest difference of neighbouring masses, from each block on, shapes (w,)."""
+        falls = -np.diff(self.mass.ravel(), append=0.0)[::-1]
+        beyond = np.cumsum(self.mass.sum(axis=1)[::-1])[::-1]
+        return beyond, np.maximum.accumulate(falls)[::-1][:: self.mass.shape[1]]
+
     def largest(self, angles: Sequence[float]) -> Floats:
-        """Return upper bounds on |characteristic function of the counts below the j-th|, shape (angles, w + 1).
+        """Return upper bounds on |characteristic function of the blocks below the j-th|, shape (angles, w + 1).
 
         Each bound holds for all angles from one of `angles` to pi.
 
@@ -169,9 +188,8 @@ class _Tail:
         """
         chords = [2 * math.sin(angle / 2) for angle in angles]
         chord = np.array(chords)[:, np.newaxis]
-        beyond = np.cumsum(self.mass[::-1])[::-1]
-        steepest = np.maximum.accumulate(-np.diff(self.mass, append=0.0)[::-1])[::-1]
-        parts = (self.mass + np.minimum(self.mass, 2 * (steepest + self.mass[-1:]) / chord)) / chord
+        (beyond, steepest), mass = self._outer, self.mass[:, 0]
+        parts = (mass + np.minimum(mass, 2 * (steepest + self.mass[-1:, 0]) / chord)) / chord
         smooth = np.array([math.exp(-self.mean * one * one / 2) for one in chords])[:, np.newaxis]
         bound = np.minimum(smooth + np.minimum(beyond, parts), 1 - beyond)
         return np.hstack([bound, np.ones((len(chords), 1))])

@@ -20,6 +20,7 @@ f(h - e_x) = p_x^{-1} h_x/n Mult(n; h). So G = (1/k) E[max_x h_x/(n p_x)], h ~ M
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -43,6 +44,7 @@ _WINDOW_LIMIT: Final = 1 << 21
 _HARDLY_ANY: Final = 0.5
 
 
+@lru_cache(maxsize=256)
 def shuffle_rate(reports: int, k: int, *, tolerance: float = TOLERANCE) -> float:
     """Return V_S(N; k) = E[max h]/N, h ~ Multinomial(N; 1/k, ...), for N - 1 uniform reports and a truthful target.
 

@@ -294,7 +294,9 @@ def _upper(background: Knowledge) -> float:
     """Return E V_S(M + unknown + 1) by a few bins of M ~ Bin(m, gamma), each at its first count (see `blanket`)."""
     gamma = float(background.law.gamma)
     low, high = binomial.window(background.m, gamma, _LOG_TAIL)
-    edges = np.unique(np.linspace(low, high + 1, min(_BINS, high - low + 1) + 1).astype(np.int64))
+    # One bin raises V - 1/k by a relative 9/sqrt(M).
+    many = min(_BINS, high - low + 1, math.ceil(4_500 / math.sqrt(low + 1)))
+    edges = np.unique(np.linspace(low, high + 1, many + 1).astype(np.int64))
     below = binomial.lower_tail(np.append(edges[0] - 1, edges[1:] - 1), background.m, gamma)
     masses = np.maximum(np.diff(below), 0.0)
     rates = [

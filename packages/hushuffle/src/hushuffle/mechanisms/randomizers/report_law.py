@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
@@ -163,17 +164,7 @@ class ReportLaw(ABC):
 
     def pairs(self) -> tuple[ValueLaws, ...]:
         """Return report distributions for pairs of values; every ordered pair equals one of them, up to renaming."""
-        matrix, blanket = self._matrix(), self.blanket()
-        return (
-            ValueLaws(
-                rows=matrix,
-                labels=tuple(range(self.values)),
-                blanket=blanket.law,
-                weight=blanket.weight,
-                pairs=different_pairs(matrix, symmetries=self.symmetries),
-                complete=True,
-            ),
-        )
+        return (_compared(self),)
 
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:
         """Return bounds (bits) on I(person; report), maximized over the assignments of values to `people` people.
@@ -455,6 +446,19 @@ def is_processing(noisier: ReportLaw, law: ReportLaw) -> bool:
         return law.one_hot.k == noisier.one_hot.k and _bits(noisier.one_hot, law.one_hot)
     alike = law.classes is not None and law.classes == noisier.classes
     return alike and noisier.told is not None and law.told is not None and noisier.told <= law.told
+
+
+@lru_cache(maxsize=32)
+def _compared(law: ReportLaw) -> ValueLaws:
+    matrix, blanket = law.channel().matrix.astype(np.float64), law.blanket()
+    return ValueLaws(
+        rows=matrix,
+        labels=tuple(range(law.values)),
+        blanket=blanket.law,
+        weight=blanket.weight,
+        pairs=different_pairs(matrix, symmetries=law.symmetries),
+        complete=True,
+    )
 
 
 def averages_to_dummies(law: ReportLaw) -> bool:

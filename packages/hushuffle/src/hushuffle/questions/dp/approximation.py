@@ -125,15 +125,16 @@ def _information(protocol: Protocol) -> tuple[float, float]:
 
 def _laws(law: ReportLaw) -> tuple[ValueLaws, ...]:
     """Report distributions of pairs, over classes with constant ratios also to other people's values."""
-    if law.symmetric is not None:
-        return law.pairs()
     if law.bucket is not None:
         return (_hashed(law.bucket),)
+    pairs = law.pairs()
+    if law.symmetric is not None or all(each.complete for each in pairs):
+        return pairs
     try:
         table = law.channel()
     except UnsupportedProtocolError:  # bits: in the worst case all others have one of the pair's values
-        return law.pairs()
-    return Matrix(table=table).pairs() if table.matrix.size <= LARGEST_MATRIX else law.pairs()
+        return pairs
+    return Matrix(table=table).pairs() if table.matrix.size <= LARGEST_MATRIX else pairs
 
 
 def _hashed(bucket: Symmetric) -> ValueLaws:

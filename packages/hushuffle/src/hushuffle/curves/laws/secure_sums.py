@@ -21,9 +21,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -80,6 +81,9 @@ _RANGES: Final = (300, 30, 6)
 """With two values, the number of others with one of them is in a range that ends at this part of all others."""
 
 _TINY: Final = 5e-324
+
+_TABLES: Final[WeakKeyDictionary[PrivacyCurve, tuple[float, float, TabulatedCurve]]] = WeakKeyDictionary()
+"""The last table of a column's curve, its lattice step, and the delta until which it reaches."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -336,11 +340,17 @@ class SecureSums(ReportCurve):
 
 def _ways(part: tuple[PrivacyCurve, ...], step: float, negligible: float) -> Iterator[tuple[LossLattice, LossLattice]]:
     """The pairs of the two columns whose product dominates, in each order of the datasets; see `SecureSums._parts`."""
-    of = lru_cache(partial(TabulatedCurve.of, step=step, negligible=negligible))
-    old, new, other_old, other_new = map(of, part)
+    old, new, other_old, other_new = (_table(curve, step, negligible) for curve in part)
     yield old.pair(new), other_new.pair(other_old)
     if part[0] is not part[2]:
         yield new.pair(old), other_old.pair(other_new)
+
+
+def _table(curve: PrivacyCurve, step: float, negligible: float) -> TabulatedCurve:
+    held = _TABLES.get(curve)
+    if held is None or held[0] != step or held[1] > negligible:
+        _TABLES[curve] = held = step, negligible, TabulatedCurve.of(curve, step=step, negligible=negligible)
+    return held[2].until(negligible)
 
 
 def _towards_the_middle(law: Floats) -> Floats:

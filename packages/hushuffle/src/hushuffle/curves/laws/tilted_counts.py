@@ -7,7 +7,7 @@ reports 1 with probability mu (if its value is 1) or nu (if its value is 0). Wit
     HS_eps(value 1 || value 0) = max over u of  A f(u) - B P(X > u).
 
 X is a sum of independent Bernoulli trials, so f is log-concave, and the best u is the mode of the distribution of X
-tilted by r = (A + B)/A. The mode differs from the tilted mean by at most one (Darroch 1964), so three candidates are
+tilted by r = (A + B)/A. The mode differs from the tilted mean by less than one (Darroch 1964), so three candidates are
 enough. `TiltedSum` computes both terms with certified errors.
 
 k >= 3, a lower bound: all others have a third value c, and d dummies are uniform. The target's value is a or b. R is
@@ -75,7 +75,7 @@ def hockey_stick(
         tilt = np.full_like(tilt, tilt.max())
     law = TiltedSum.of(coins, tilt)
     low, high = np.zeros_like(total), np.zeros_like(total)
-    for value, error in law.differences(np.clip(np.floor(best) - 1, 0, total), 4, (a, 0.0), b, doubt):
+    for value, error in law.differences(np.clip(np.round(best) - 1, 0, total), 3, (a, 0.0), b, doubt):
         low, high = np.maximum(low, value - error), np.maximum(high, value + error)
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 

@@ -126,16 +126,19 @@ def test_slices_take_less_than_every_value_gives(seed: int) -> None:
     table = law.laws[0]
     common = table.weight * table.blanket
     masses = [share * pooled_laws.MOST * table.weight for share in (1e-3, 0.1, 0.5, 0.9, 1 - 1e-9)]
-    for place in range(len(table.pairs)) if table.weight else ():
-        (shares,) = slices.filled(table, place, epsilon, masses)
+    if not table.weight:
+        return
+    twice = replace(table, rows=np.repeat(table.rows / 2, 2, axis=1), blanket=np.repeat(table.blanket / 2, 2))
+    every = range(len(table.pairs))
+    ((whole,), (halves,)) = (slices.filled(each, every, epsilon, masses) for each in (table, twice))
+    for shares, doubled in zip(whole, halves, strict=True):
         for share, less, mass in zip(shares, [0 * common, *shares], masses, strict=False):
             assert bool((less <= share).all())
             assert bool((share <= 0.8 * common).all())
             assert bool((share <= table.rows).all())
             assert float(share.sum()) == pytest.approx(mass, rel=1e-12)
         # Reports that are alike for the target and in what all have in common lose the same share: for every value.
-        twice = replace(table, rows=np.repeat(table.rows / 2, 2, axis=1), blanket=np.repeat(table.blanket / 2, 2))
-        for share, split in zip(shares, *slices.filled(twice, place, epsilon, masses), strict=True):
+        for share, split in zip(shares, doubled, strict=True):
             assert split == pytest.approx(np.repeat(share / 2, 2), rel=1e-12, abs=1e-300)
 
 

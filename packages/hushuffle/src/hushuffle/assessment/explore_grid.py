@@ -22,8 +22,8 @@ from hushuffle.questions import dp, pie, qif
 from hushuffle.specification import Specification
 from hushuffle.specification.exposure import Exposure
 
-_TOLERANCE: Final = 0.004
-"""Relative width of the brackets of epsilon."""
+_TOLERANCE: Final = 0.05
+"""Largest relative width of the brackets of epsilon that are not the deployment's own."""
 
 _LEAST: Final = 1e-6
 _FEWEST: Final = 2

@@ -171,30 +171,27 @@ class FiniteDivergence(ReportCurve):
         return max(self.others.unmatched(law, self.dummies) for law in self.laws)
 
     def upper(self, epsilon: float) -> float:
-        return self._at_most(epsilon, math.inf)
+        return self._at_most(epsilon)
 
-    def _at_most(self, epsilon: float, stop: float, enough: float = 0.0) -> float:
-        """Return `upper`, or a bound of at most `enough`.
-
-        Slices end where they exceed `stop`, so a result above `stop` may be no bound.
-        """
+    def _at_most(self, epsilon: float, goal: float = 0.0) -> float:
+        """Return `upper`; with a `goal`, a bound that is at least `goal`, or infinity if no bound is at most `goal`."""
         if epsilon >= self.pure:
             return 0.0
-        if not self.pool.usable():
-            return self.blanket(epsilon)
         places = self._likeliest(self._estimated(epsilon)) if len(self.places) > 1 else self.places
+        if not self.pool.usable():
+            return self.blanket(epsilon, goal, places)
         value = math.inf
         if self.sliced and self.level is not None:
-            value = slices.upper(self.pool, places, epsilon, self.level, stop=stop)
+            value = slices.upper(self.pool, places, epsilon, self.level, goal)
             if value <= self.level or self.trials:
                 return value
         # In a crowd of one kind, tests show the plain blanket's bound to be the smaller one if its variance is.
         alike = len(places) == len(self.pool.portions) == 1 and self.others.people * self.laws[0].weight > slices.ROOM
         if not alike or self._square(places[0], epsilon) >= self.pool.square(places[0], epsilon, self.level):
-            value = min(value, self.pool.upper(places, epsilon, self.level))
+            value = min(value, self.pool.upper(places, epsilon, self.level, goal))
         # The plain blanket's bound is at least its bound at this pair, at the mean N: skip it if that is not better.
-        if value > enough and (alike or self._upper_at(places[0], epsilon, _FINE, self._typical) < value):
-            value = min(value, self.blanket(epsilon))
+        if value > goal and (alike or self._upper_at(places[0], epsilon, _FINE, self._typical) < value):
+            value = min(value, self.blanket(epsilon, goal, places))
         if self.sliced and self.level is None and value > 0:
             value = min(value, slices.upper(self.pool, places, epsilon, value))
         return value
@@ -222,7 +219,7 @@ class FiniteDivergence(ReportCurve):
         return [*dict.fromkeys([*likely[:1], *self._plain(epsilon), *seen[:1]])]
 
     def holds(self, epsilon: float, delta: float) -> bool:
-        return self._at_most(epsilon, delta, delta) <= delta
+        return self._at_most(epsilon, delta) <= delta
 
     def seen_at(self, epsilon: float, delta: float) -> Witness | None:
         likely = (trial for trial in self._likely(epsilon) if self._lower_at(trial, epsilon, _FINE) > delta)
@@ -244,15 +241,17 @@ class FiniteDivergence(ReportCurve):
         best = () if place is None or self.trials else (self._best(self._likely(place), place),)
         return replace(self.near(delta, often=True), trials=self.trials or best)
 
-    def blanket(self, epsilon: float) -> float:
-        """Return the upper bound on delta from the plain privacy blanket."""
+    def blanket(self, epsilon: float, goal: float = 0.0, places: Places = ()) -> float:
+        """Return the upper bound on delta from the plain privacy blanket; `places` in this order, `goal` as above."""
         if len(self.places) == 1:
             return self._upper_at(self.places[0], epsilon, _FINE)
-        best, bounds = 0.0, [(self._upper_at(place, epsilon, _COARSE), place) for place in self.places]
-        for estimate, place in sorted(bounds, key=lambda item: -item[0]):
-            if estimate <= best:
-                break
-            best = max(best, min(estimate, self._upper_at(place, epsilon, _FINE)))
+        best = goal
+        bounds = ((self._upper_at(place, epsilon, _COARSE), place) for place in places or self.places)
+        for estimate, place in bounds if goal else sorted(bounds, key=lambda item: -item[0]):
+            if estimate > best:
+                best = max(best, min(estimate, self._upper_at(place, epsilon, _FINE)))
+            if best > goal > 0:
+                return math.inf
         return best
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:

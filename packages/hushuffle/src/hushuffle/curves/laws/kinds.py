@@ -45,14 +45,12 @@ class Kinds:
 
     @classmethod
     def of(cls, near: Floats, far: Floats, owns: Floats) -> Kinds:
-        """Return the types whose report distributions are the rows of `owns`, shape (kinds, classes)."""
-        kinds, classes = owns.shape
-        return cls(
-            near=np.tile(near, kinds),
-            far=np.tile(far, kinds),
-            own=owns.ravel(),
-            starts=np.arange(kinds, dtype=np.int64) * classes,
-        )
+        """Return the types whose report distributions are the rows of `owns`, shape (..., kinds, classes).
+
+        `near` and `far` have shape (..., classes).
+        """
+        near, far = (np.broadcast_to(each[..., None, :], owns.shape).ravel() for each in (near, far))
+        return cls(near=near, far=far, own=owns.ravel(), starts=np.arange(0, owns.size, owns.shape[-1]))
 
     @classmethod
     def listed(cls, parts: Sequence[tuple[Floats, Floats, Floats]]) -> Kinds:

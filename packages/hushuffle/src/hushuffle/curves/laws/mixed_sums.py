@@ -99,7 +99,7 @@ class MixedSums:
             return np.maximum(bound, _log(self._linear(each)))
         bound = bound - math.log(self._unit)
         best = np.full(bound.shape, np.inf)
-        for tilt, cap in self.tuned()[: 1 if self.every else None]:
+        for tilt, cap in self.tuned[: 1 if self.every else None]:
             best = np.minimum(best, np.maximum(bound, self._over_all(tilt, cap, bound)))
             if bool((best <= bound).all()):
                 break
@@ -121,10 +121,11 @@ class MixedSums:
     @property
     def best(self) -> float:
         """The tilt to try first, in the scores' original unit."""
-        return self.tuned()[0][0] / self._unit if self._largest > 0 else 1.0
+        return self.tuned[0][0] / self._unit if self._largest > 0 else 1.0
 
+    @cached_property
     def tuned(self) -> list[tuple[float, float]]:
-        """Return pairs (tilt, cap) to try, sorted by an estimate of the bound, smallest first."""
+        """Pairs (tilt, cap) to try, sorted by an estimate of the bound, smallest first."""
         choices = []
         for cap in self._caps():
             tilts, guess = self._guessed(cap)
@@ -159,7 +160,7 @@ class MixedSums:
         total: Floats = np.logaddexp(mixed, _log(beyond)) + 16 * EPS
         return total
 
-    @property
+    @cached_property
     def _first(self) -> Floats:
         """Mean number of terms of each group in the first bin, shape (groups,)."""
         return np.asarray(self.shares[0] @ self.counts[0])

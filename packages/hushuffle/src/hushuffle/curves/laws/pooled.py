@@ -272,13 +272,16 @@ class Pooled:
         """Return whether all `laws` are complete and the largest pool holds at least one report on average."""
         return all(law.complete for law in self.laws) and self.hiding * MOST * self.laws[0].weight >= 1
 
-    def upper(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float | None) -> float:
+    def upper(
+        self, places: tuple[tuple[int, int], ...], epsilon: float, level: float | None, goal: float = 0.0
+    ) -> float:
         """Return an upper bound on delta for the target's pairs of values `places`, likely worst pairs first.
 
-        `level` is the delta for which pools are chosen (None: searched).
+        `level` is the delta for which pools are chosen (None: searched). With a `goal`, the result is at least `goal`,
+        and infinite if the bound exceeds `goal`.
         """
         if level is not None:
-            return self.over_all(places, epsilon, level)
+            return self.over_all(places, epsilon, level, goal)
         first = self.over_all(places, epsilon, DEEPEST)
         level = math.exp(-_LEVELS * math.ceil(-math.log(max(first, 1e-290)) / _LEVELS))
         return min(first, self.over_all(places, epsilon, level)) if 0 < first < 1 else first
@@ -291,7 +294,7 @@ class Pooled:
             squares = gain(kinds.near, kinds.far, epsilon)[0] ** 2 * _inverse(kinds.own)
         return float(np.add.reduceat(squares, kinds.starts).max() / (self.others * (1 - self.weight(level)) + 1))
 
-    def over_all(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float) -> float:
+    def over_all(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float, goal: float = 0.0) -> float:
         """Return an upper bound on delta for the pairs `places`, with pools chosen for a delta of about `level`."""
         spots = self._spots(self.weight(level))
         most = min(max(float(local(near, far, epsilon).max()) for _, near, far in parts(self.laws, places)), 1.0)
@@ -306,6 +309,9 @@ class Pooled:
             if place not in self.worst and bool((raised > logarithms).any()):
                 self.worst.append(place)
             logarithms = raised
+            value = spots.mean(logarithms - np.log(spots.totals), most) * (1 + 1e-9)
+            if value > goal > 0:
+                return math.inf
             if number == 0 and len(places) > 1:
                 bounds = self._screened(places, epsilon, level, sums.best)
         return min(spots.mean(logarithms - np.log(spots.totals), most) * (1 + 1e-9), 1.0)

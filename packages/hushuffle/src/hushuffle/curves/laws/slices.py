@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.laws.kinds import Places, gain, local, parts
+from hushuffle.curves.laws.kinds import Kinds, Places, gain, local, parts
 from hushuffle.curves.laws.mixed_sums import MixedSums
 from hushuffle.curves.laws.pooled import MOST, Pooled, Spots, rounded, wanted
 from hushuffle.mechanisms.randomizers import ValueLaws
@@ -108,11 +108,11 @@ class Slices:
         return value
 
 
-def upper(pool: Pooled, places: Places, epsilon: float, level: float, *, stop: float = math.inf) -> float:
+def upper(pool: Pooled, places: Places, epsilon: float, level: float, goal: float = 0.0) -> float:
     """Return an upper bound on delta for the target's pairs of values `places`, likely worst pairs first.
 
-    `level` is the approximate delta for which slices are chosen. The result is infinite if there are too many pairs, or
-    if one pair has a bound above `stop`.
+    `level` is the approximate delta for which slices are chosen. The result is infinite if there are too many pairs.
+    With a `goal`, it is at least `goal`, and infinite if one pair has a bound above `goal`.
     """
     law = pool.laws[0]
     if law.rows.size * len(places) > _CELLS or (len(pool.sizes) > 1 and len(law.rows) > _ROWS):
@@ -125,17 +125,18 @@ def upper(pool: Pooled, places: Places, epsilon: float, level: float, *, stop: f
     ordered = tuple(dict.fromkeys([*(place for place in reversed(pool.ahead) if place in alone), *places]))
     worst = ordered[0]
     value, tilts = _close(pool, worst, epsilon, slices, alone[worst])
+    value = max(value, goal * (1 - 2e-9))
     step = max(1, _TOGETHER // law.rows.size)
     for start in range(1, len(ordered), step):
-        if value > stop:
-            return math.inf
+        if value > goal > 0:
+            break
         part = ordered[start : start + step]
         for place, coarse in zip(part, _coarse(pool, part, epsilon, slices, tilts), strict=True):
             if not coarse or slices.total(coarse, alone[place]) > value:
                 close, _ = _close(pool, place, epsilon, slices, alone[place])
                 value, worst = (close, place) if close > value else (value, worst)
     pool.ahead.extend({worst} - {*pool.ahead})
-    return min(value * (1 + 1e-9), 1.0)
+    return math.inf if value > goal > 0 else min(value * (1 + 1e-9), 1.0)
 
 
 def _close(
@@ -154,18 +155,24 @@ def _coarse(
     if len(pool.sizes) > 1:
         yield from [()] * len(places)
         return
-    sums = [_sums(pool, place, epsilon, slices) for place in places]
-    starts = np.cumsum([0, *(each[0].groups[0].starts.size for each in sums[:-1])])
-    bounds = []
-    for each, tilt in zip(zip(*sums, strict=True), tilts, strict=True):
-        joint = replace(each[0], groups=(each[0].groups[0].joined(*(other.groups[0] for other in each[1:])),))
-        bounds.append(np.maximum.reduceat(joint.coarse(tilt), starts, axis=0))
-    yield from zip(*bounds, strict=True)
+    for part, _, _ in parts(pool.laws, places):
+        law, pairs = pool.laws[part[0][0]], [pair for _, pair in part]
+        cases = list(zip(law.every, filled(law, pairs, epsilon, slices.masses), strict=True))
+        near, far = np.array([law.pairs[pair] for pair in pairs]).T
+        bounds = []
+        for j, (spots, tilt) in enumerate(zip(slices.spots, tilts, strict=True)):
+            each = []
+            for rows, share in ((one.rows, share[:, j, None]) for one, share in cases):
+                kinds = Kinds.of(rows[near], rows[far], (rows - share) / (1 - share.sum(axis=-1, keepdims=True)))
+                sums = MixedSums(groups=(kinds,), epsilon=epsilon, counts=spots.counts, shares=spots.shares)
+                each.append(sums.coarse(tilt).reshape(len(part), len(rows), -1).max(axis=1))
+            bounds.append(np.max(each, axis=0))
+        yield from zip(*bounds, strict=True)
 
 
 def _sums(pool: Pooled, place: tuple[int, int], epsilon: float, slices: Slices) -> list[MixedSums]:
     """Return the sums of scores of one pair, for each slice."""
-    shares = filled(pool.laws[place[0]], place[1], epsilon, slices.masses)
+    shares = [each[0] for each in filled(pool.laws[place[0]], place[1:], epsilon, slices.masses)]
     return [
         MixedSums(
             groups=pool.outside(place, share), epsilon=epsilon, counts=spots.counts, shares=spots.shares, every=True
@@ -174,31 +181,37 @@ def _sums(pool: Pooled, place: tuple[int, int], epsilon: float, slices: Slices) 
     ]
 
 
-def filled(law: ValueLaws, pair: int, epsilon: float, masses: Sequence[float]) -> list[Floats]:
-    """Return what the first j slices together take of each class, j = 1, 2, ..., shape (slices, classes).
+def filled(law: ValueLaws, pairs: Sequence[int], epsilon: float, masses: Sequence[float]) -> list[Floats]:
+    """Return what the first j slices together take of each class, j = 1, 2, ..., shape (pairs, slices, classes).
 
     The result has one array for each of `law.every`. The slices fill the common distribution like water, up
     to a share MOST, from the classes with the smallest scores. The share of a report depends only on the pair's and
     the common probabilities of this report, so it is valid for every value of a type.
     """
-    common, score = law.weight * law.blanket, _scores(law, pair, epsilon)
-    there = common > 0
-    depths = np.geomspace(score[there].min() / 2, score[there].max() / (1 - MOST) * 2, _LEVELS)
-    levels = np.append(0.0, _share(depths[:, None], score) @ common)
-    place = np.clip(np.searchsorted(levels, masses), 1, _LEVELS)
-    low, high = np.append(0.0, depths)[place - 1, None], depths[place - 1, None]
-    part = ((masses - levels[place - 1]) / (levels[place] - levels[place - 1]))[:, None]
+    common, score = law.weight * law.blanket, _scores(law, pairs, epsilon)
+    held = score[:, 0, common > 0]
+    depths = np.geomspace(held.min(axis=-1) / 2, held.max(axis=-1) / (1 - MOST) * 2, _LEVELS, axis=1)
+    levels = np.pad(_share(depths[..., None], score) @ common, ((0, 0), (1, 0)))
+    depths = np.pad(depths, ((0, 0), (1, 0)))
+    place = np.clip((levels[..., None] < np.array(masses)).sum(axis=1), 1, _LEVELS)
+    low, high, before, after = (
+        np.take_along_axis(of, at, axis=1)[..., None] for of in (depths, levels) for at in (place - 1, place)
+    )
+    part = (np.array(masses)[:, None] - before) / (after - before)
     shares = []
     for each in law.every:
-        score = _scores(each, pair, epsilon)
+        score = _scores(each, pairs, epsilon)
         first, last = _share(low, score), _share(high, score)
         shares.append(each.weight * each.blanket * (first + part * (last - first)))
     return shares
 
 
-def _scores(law: ValueLaws, pair: int, epsilon: float) -> Floats:
-    """Return |score| of each class relative to the common distribution, rounded; infinite without common reports."""
-    a, b = law.pairs[pair]
+def _scores(law: ValueLaws, pairs: Sequence[int], epsilon: float) -> Floats:
+    """Return |score| of each class relative to the common distribution, rounded; infinite without common reports.
+
+    The shape is (pairs, 1, classes).
+    """
+    a, b = np.array([law.pairs[pair] for pair in pairs]).T[..., None]
     value, size = gain(law.rows[a], law.rows[b], epsilon)
     common = law.weight * law.blanket
     there = common > 0

@@ -91,6 +91,18 @@ def test_randomized_response_as_a_matrix_agrees_with_its_own_law(k: int, epsilon
     assert few.upper(epsilon) == finite.upper(epsilon)
 
 
+@pytest.mark.parametrize("n", [6, 60, 600])
+@pytest.mark.parametrize("dummies", [0, 20])
+@pytest.mark.parametrize("noise", [0.5, 2.0, 5.0])
+def test_a_bound_holds_if_it_is_at_most_delta(n: int, dummies: int, noise: float) -> None:
+    for randomizer in (hs.SquareWave(bins=4, epsilon=noise), hs.LocalHashing(k=9, g=3, epsilon=noise)):
+        for delta in (1e-2, 1e-6):
+            law = shuffled(randomizer, n, dummies).near(delta)
+            for part in (0.02, 0.1, 0.3, 0.8):
+                law.pool.ahead.clear()
+                assert law.holds(part * noise, delta) == (law.upper(part * noise) <= delta)
+
+
 def test_dummies_agree_with_the_blanket_of_randomized_response() -> None:
     response, n, dummies = hs.RandomizedResponse(k=3, epsilon=2.0), 400, 60
     symmetric = response.law()

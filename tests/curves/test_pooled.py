@@ -336,6 +336,7 @@ def test_coarse_bounds_of_all_choices_are_above_enumeration(seed: int) -> None:
     tilt = float(rng.choice([0.1, 1.0, 4.0]))
     choices, values = mixed._ScoreTransforms(sums=sums, cap=cap, nodes=mixed._nodes(tilt, 0.0)).ordered()
     assert sorted(choices) == [(a, b) for a in range(2) for b in range(3)]
+    coarse = math.exp(float(sums.coarse(tilt / sums._unit)[0, 0])) / sums._unit
     for choice, value in zip(choices, values, strict=True):
         law = {0.0: 1.0}
         for group, kind in enumerate(choice):
@@ -348,6 +349,7 @@ def test_coarse_bounds_of_all_choices_are_above_enumeration(seed: int) -> None:
                 law = grown
         positive = sum(chance * max(total, 0.0) for total, chance in law.items())
         assert positive <= math.exp(float(value[0, 0])) * (1 + 1e-12)
+        assert math.isfinite(cap) or positive <= coarse
 
 
 def test_a_pool_without_room_hides_nothing() -> None:

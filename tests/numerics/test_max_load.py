@@ -123,9 +123,13 @@ def test_million_people_thousand_values_take_milliseconds() -> None:
     assert load == pytest.approx(1000 + math.sqrt(2 * 1000 * math.log(1000)), rel=0.02)
 
 
+@pytest.mark.parametrize("tolerance", [1e-8, 1e-5, 1e-3, 0.02])
 @pytest.mark.parametrize(("n", "k"), [(10**6, 4), (10**7, 5), (10**5, 12)])
-def test_tolerance_is_kept(n: int, k: int) -> None:
-    assert expected_max_load(n, k, tolerance=1e-8) == pytest.approx(expected_max_load(n, k), rel=1e-8)
+def test_tolerance_is_kept(n: int, k: int, tolerance: float) -> None:
+    assert expected_max_load(n, k, tolerance=tolerance) == pytest.approx(expected_max_load(n, k), rel=tolerance)
+    uneven = (Cells(number=1, probability=Fraction(1, 3)), Cells(number=k - 1, probability=Fraction(2, 3 * (k - 1))))
+    exact = expected_max_ratio(n, uneven)
+    assert expected_max_ratio(n, uneven, tolerance=tolerance) == pytest.approx(exact, rel=tolerance)
 
 
 def test_sampled_loads_agree() -> None:

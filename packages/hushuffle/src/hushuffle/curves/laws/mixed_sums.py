@@ -26,7 +26,7 @@ from itertools import product
 from typing import Final
 
 import numpy as np
-from scipy.special import erfcx
+from scipy.special import erfcx, logsumexp
 
 from hushuffle.curves.laws.kinds import NOISE, Kinds
 from hushuffle.numerics.binomial import EPS, Floats
@@ -108,14 +108,17 @@ class MixedSums:
     def coarse(self, tilt: float) -> Floats:
         """Return logarithms of coarse upper bounds for each type of the only group, shape (kinds, bins).
 
-        The tilt is in the scores' original unit.
+        The tilt is in the scores' original unit. With several groups, one row is for all choices.
         """
-        shape = self.groups[0].starts.size, self.counts.shape[0]
+        shape = self.groups[0].starts.size if len(self.groups) == 1 else 1, self.counts.shape[0]
         if self._largest <= 0:
             return np.broadcast_to(self.raised(np.full(shape[1], -np.inf)), shape)
         choices, values = _ScoreTransforms(sums=self, cap=math.inf, nodes=_nodes(tilt * self._unit, 0.0)).ordered()
         bounds = np.empty(shape)
-        bounds[[kind for (kind,) in choices]] = values[:, :, 0]
+        if len(self.groups) == 1:
+            bounds[[kind for (kind,) in choices]] = values[:, :, 0]
+        else:
+            bounds[0] = logsumexp(values.max(axis=0), axis=1, b=self.shares)
         return np.logaddexp(bounds, _log(self._linear(self._excess(math.inf)))) + math.log(self._unit) + 64 * EPS
 
     @property

@@ -107,6 +107,21 @@ class Slices:
             value = spots.mean(bound - np.log(spots.totals), local, empty=value)
         return value
 
+    def close(
+        self, sums: Sequence[MixedSums], local: float, coarse: Sequence[Floats] = (), *, enough: float = 0.0
+    ) -> float:
+        """Return the bound on delta for one pair from its `sums`, or one that is at most `enough`.
+
+        The `coarse` bounds of the slices that matter most are replaced first.
+        """
+        bounds = [*coarse] or [np.full(floor.shape, np.inf) for floor in self.floors]
+        matter = [float((bound - floor).max()) for bound, floor in zip(bounds, self.floors, strict=True)]
+        for j in np.argsort(matter)[::-1].tolist():
+            bounds[j] = np.minimum(bounds[j], sums[j].raised(self.floors[j]))
+            if enough and self.total(bounds, local) <= enough:
+                break
+        return self.total(bounds, local)
+
 
 def upper(pool: Pooled, places: Places, epsilon: float, level: float, goal: float = 0.0) -> float:
     """Return an upper bound on delta for the target's pairs of values `places`, likely worst pairs first.
@@ -124,7 +139,8 @@ def upper(pool: Pooled, places: Places, epsilon: float, level: float, goal: floa
         return math.inf
     ordered = tuple(dict.fromkeys([*(place for place in reversed(pool.ahead) if place in alone), *places]))
     worst = ordered[0]
-    value, tilts = _close(pool, worst, epsilon, slices, alone[worst])
+    sums = _sums(pool, worst, epsilon, slices)
+    value, tilts = slices.close(sums, alone[worst]), [each.best for each in sums]
     value = max(value, goal * (1 - 2e-9))
     step = max(1, _TOGETHER // law.rows.size)
     for start in range(1, len(ordered), step):
@@ -132,28 +148,21 @@ def upper(pool: Pooled, places: Places, epsilon: float, level: float, goal: floa
             break
         part = ordered[start : start + step]
         for place, coarse in zip(part, _coarse(pool, part, epsilon, slices, tilts), strict=True):
-            if not coarse or slices.total(coarse, alone[place]) > value:
-                close, _ = _close(pool, place, epsilon, slices, alone[place])
+            if slices.total(coarse, alone[place]) > value:
+                close = slices.close(_sums(pool, place, epsilon, slices), alone[place], coarse, enough=value)
                 value, worst = (close, place) if close > value else (value, worst)
     pool.ahead.extend({worst} - {*pool.ahead})
     return math.inf if value > goal > 0 else min(value * (1 + 1e-9), 1.0)
 
 
-def _close(
-    pool: Pooled, place: tuple[int, int], epsilon: float, slices: Slices, alone: float
-) -> tuple[float, list[float]]:
-    """Return the bound for one pair, and the tilt of each slice; `alone` is the divergence of an unshuffled report."""
-    sums = _sums(pool, place, epsilon, slices)
-    bounds = [each.raised(floor) for each, floor in zip(sums, slices.floors, strict=True)]
-    return slices.total(bounds, alone), [each.best for each in sums]
-
-
 def _coarse(
     pool: Pooled, places: Places, epsilon: float, slices: Slices, tilts: list[float]
 ) -> Iterator[tuple[Floats, ...]]:
-    """Yield coarse bounds for each pair with these tilts; nothing if there are several groups."""
+    """Yield coarse bounds for each pair with these tilts."""
     if len(pool.sizes) > 1:
-        yield from [()] * len(places)
+        for place in places:
+            cases = zip(_sums(pool, place, epsilon, slices), tilts, strict=True)
+            yield tuple(each.coarse(tilt)[0] for each, tilt in cases)
         return
     for part, _, _ in parts(pool.laws, places):
         law, pairs = pool.laws[part[0][0]], [pair for _, pair in part]

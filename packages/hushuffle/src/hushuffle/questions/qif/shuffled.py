@@ -190,14 +190,13 @@ class Crowd:
                 cases.append((float(base @ whole.reports) + threshold + float(excess.sum()), threshold, base))
         _, threshold, base = min(cases, key=lambda case: case[0])
         steps = whole.posteriors - base
-        grain, alike = 1e-14 * (float(np.abs(steps).max()) or 1.0), dict[bytes, list[Floats]]()
+        grain, alike = 1e-14 * (float(np.abs(steps).max()) or 1.0), dict[bytes, list[float]]()
         for row in steps:  # guesses whose steps have the same distribution, up to rounding, are evaluated once
             levels, place = np.unique(np.round(row / grain) + 0.0, return_inverse=True)
             masses = np.round(_in_classes(whole.reports, place) * 1e14)
-            alike.setdefault(np.append(levels, masses).tobytes(), []).append(row)
-        total = sum(len(rows) * _excess(rows[0], whole, threshold)[1] for rows in alike.values())
-        rounding = 2 * grain * steps.size
-        return float(base @ whole.reports) + threshold + total + rounding
+            own = alike.setdefault(np.append(levels, masses).tobytes(), [])
+            own.append(own[0] if own else _excess(row, whole, threshold)[1] + 2 * grain * (1 + levels.size))
+        return float(base @ whole.reports) + threshold + sum(map(sum, alike.values()))
 
     def lower(self) -> float:
         """Return the gain of an adversary who distinguishes only two guesses, or only classes of reports."""

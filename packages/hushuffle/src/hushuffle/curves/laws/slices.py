@@ -161,8 +161,8 @@ def _coarse(
     """Yield coarse bounds for each pair with these tilts."""
     if len(pool.sizes) > 1:
         for place in places:
-            cases = zip(_sums(pool, place, epsilon, slices), tilts, strict=True)
-            yield tuple(each.coarse(tilt)[0] for each, tilt in cases)
+            sums = zip(_sums(pool, place, epsilon, slices), tilts, strict=True)
+            yield tuple(each.coarse(tilt)[0] for each, tilt in sums)
         return
     for part, _, _ in parts(pool.laws, places):
         law, pairs = pool.laws[part[0][0]], [pair for _, pair in part]
@@ -173,8 +173,8 @@ def _coarse(
             each = []
             for rows, share in ((one.rows, share[:, j, None]) for one, share in cases):
                 kinds = Kinds.of(rows[near], rows[far], (rows - share) / (1 - share.sum(axis=-1, keepdims=True)))
-                sums = MixedSums(groups=(kinds,), epsilon=epsilon, counts=spots.counts, shares=spots.shares)
-                each.append(sums.coarse(tilt).reshape(len(part), len(rows), -1).max(axis=1))
+                alike = MixedSums(groups=(kinds,), epsilon=epsilon, counts=spots.counts, shares=spots.shares)
+                each.append(alike.coarse(tilt).reshape(len(part), len(rows), -1).max(axis=1))
             bounds.append(np.max(each, axis=0))
         yield from zip(*bounds, strict=True)
 

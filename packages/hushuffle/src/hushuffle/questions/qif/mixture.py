@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 import scipy  # scipy loads its modules on first use
-from scipy.special import logsumexp
 
 from hushuffle.errors import NumericalError
 from hushuffle.numerics import binomial
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 ROUNDING: Final = 1e-11
 """Relative error allowed in all bounds, which are widened by it."""
 
+_log_sum: Final = np.logaddexp.reduce
+
 _FARTHEST: Final = 400.0  # steps are at most 1, and e**400 is a float
 
 
@@ -51,10 +52,10 @@ def upper_end(mixture: Mixture) -> float:
     mean, second = _moments(mixture, first)
     spread = np.delete((mean + np.sqrt(second)) / 2, first)
     steps = _differences(mixture, first)
-    jensen = _smallest(mixture, lambda s: float(logsumexp(_log_moments(mixture, steps, s))) / s)[0]
-    best = _smallest(mixture, lambda s: float(logsumexp(_exponential(mixture, steps, first, s))) - math.log(s))[1]
+    jensen = _smallest(mixture, lambda s: float(_log_sum(_log_moments(mixture, steps, s))) / s)[0]
+    best = _smallest(mixture, lambda s: float(_log_sum(_exponential(mixture, steps, first, s))) - math.log(s))[1]
     tails = np.exp(np.minimum(_exponential(mixture, steps, first, best) - 1, 700.0)) / best
-    plain = _smallest(mixture, lambda s: float(logsumexp(_log_moments(mixture, mixture.posteriors, s))) / s)[0]
+    plain = _smallest(mixture, lambda s: float(_log_sum(_log_moments(mixture, mixture.posteriors, s))) / s)[0]
     excess = min(jensen, float(np.minimum(spread, tails).sum()))
     return min(1.0, min(base + excess, plain, mixture.alone) * (1 + ROUNDING))
 
@@ -63,10 +64,10 @@ def beyond(mixture: Mixture) -> tuple[float, float]:
     """Return a threshold L, and an upper bound on E[max_x Y_x - L]_+ that is small relative to L."""
     first = int(np.argmax(mixture.frequencies))
     steps = _differences(mixture, first)
-    value, slope = _smallest(mixture, lambda s: float(logsumexp(_log_moments(mixture, steps, s))) / s)
+    value, slope = _smallest(mixture, lambda s: float(_log_sum(_log_moments(mixture, steps, s))) / s)
     level = value + 20 / slope
     tails = [
-        math.exp(min(700.0, float(logsumexp(_exponential(mixture, steps, first, s))) - s * level - 1)) / s
+        math.exp(min(700.0, float(_log_sum(_exponential(mixture, steps, first, s))) - s * level - 1)) / s
         for s in (slope, 2 * slope, 4 * slope)
     ]
     return level, min(tails) * (1 + ROUNDING)

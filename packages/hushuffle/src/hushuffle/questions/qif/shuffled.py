@@ -22,6 +22,7 @@ from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler, SecureAggregation, UniformShuffle
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.roots import farthest
 from hushuffle.questions.qif.mixture import Mixture, upper_end
 
 if TYPE_CHECKING:
@@ -254,11 +255,15 @@ def _in_classes(weights: Floats, place: Integers) -> Floats:
 
 
 def _classes(law: Floats, steps: Floats, fits: Callable[[Integers], bool]) -> Integers:
-    """Return the class of each report: the most similar classes are merged until they fit, or two remain."""
+    """Return the class of each report: the most similar classes are merged until they fit, or two remain.
+
+    Fewer classes are taken to fit if more classes do.
+    """
     place = np.arange(law.size)
     if law.size > _MOST_OUTPUTS:  # merge by rank of one difference first
         place = np.argsort(np.argsort(steps[1])) * _MOST_OUTPUTS // law.size
-    while place.max() > 1 and not fits(place):
+    places = [place]
+    while place.max() > 1:
         merged, means = _merge(law, steps, place)
         loss = merged[:, None] * merged / (merged[:, None] + merged)
         loss = loss * ((means[:, :, None] - means[:, None]) ** 2).sum(axis=0)
@@ -266,7 +271,8 @@ def _classes(law: Floats, steps: Floats, fits: Callable[[Integers], bool]) -> In
         stays, gone = sorted(np.unravel_index(int(np.argmin(loss)), loss.shape))
         place = np.where(place == gone, stays, place)
         place -= place > gone
-    return place
+        places.append(place)
+    return places[farthest(lambda at: fits(places[at]), good=len(places) - 1, bad=-1)]
 
 
 def _entries(whole: Mixture) -> float:

@@ -174,7 +174,7 @@ class FiniteDivergence(ReportCurve):
         return self._at_most(epsilon)
 
     def _at_most(self, epsilon: float, goal: float = 0.0) -> float:
-        """Return `upper`; with a `goal`, a bound that is at least `goal`, or infinity if no bound is at most `goal`."""
+        """Return `upper`; with a `goal`, any bound that is at most `goal`, or else infinity or a bound above it."""
         if epsilon >= self.pure:
             return 0.0
         places = self._likeliest(self._estimated(epsilon)) if len(self.places) > 1 else self.places
@@ -242,7 +242,7 @@ class FiniteDivergence(ReportCurve):
         return replace(self.near(delta, often=True), trials=self.trials or best)
 
     def blanket(self, epsilon: float, goal: float = 0.0, places: Places = ()) -> float:
-        """Return the upper bound on delta from the plain privacy blanket; `places` in this order, `goal` as above."""
+        """Return the upper bound on delta from the plain privacy blanket: `places` in this order, `goal` as above."""
         if len(self.places) == 1:
             return self._upper_at(self.places[0], epsilon, _FINE)
         best = goal

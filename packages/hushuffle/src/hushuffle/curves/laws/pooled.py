@@ -33,7 +33,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.curves.laws.kinds import Kinds, Others, every_place, gain, local, parts
+from hushuffle.curves.laws.kinds import Kinds, Others, Places, every_place, gain, local, parts
 from hushuffle.curves.laws.mixed_sums import MixedSums
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.numerics import binomial
@@ -272,13 +272,10 @@ class Pooled:
         """Return whether all `laws` are complete and the largest pool holds at least one report on average."""
         return all(law.complete for law in self.laws) and self.hiding * MOST * self.laws[0].weight >= 1
 
-    def upper(
-        self, places: tuple[tuple[int, int], ...], epsilon: float, level: float | None, goal: float = 0.0
-    ) -> float:
+    def upper(self, places: Places, epsilon: float, level: float | None, goal: float = 0.0) -> float:
         """Return an upper bound on delta for the target's pairs of values `places`, likely worst pairs first.
 
-        `level` is the delta for which pools are chosen (None: searched). With a `goal`, the result is at least `goal`,
-        and infinite if the bound exceeds `goal`.
+        `level` is the delta for which pools are chosen (None: searched). A bound above a `goal` is infinite.
         """
         if level is not None:
             return self.over_all(places, epsilon, level, goal)
@@ -294,7 +291,7 @@ class Pooled:
             squares = gain(kinds.near, kinds.far, epsilon)[0] ** 2 * _inverse(kinds.own)
         return float(np.add.reduceat(squares, kinds.starts).max() / (self.others * (1 - self.weight(level)) + 1))
 
-    def over_all(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float, goal: float = 0.0) -> float:
+    def over_all(self, places: Places, epsilon: float, level: float, goal: float = 0.0) -> float:
         """Return an upper bound on delta for the pairs `places`, with pools chosen for a delta of about `level`."""
         spots = self._spots(self.weight(level))
         most = min(max(float(local(near, far, epsilon).max()) for _, near, far in parts(self.laws, places)), 1.0)
@@ -316,7 +313,7 @@ class Pooled:
                 bounds = self._screened(places, epsilon, level, sums.best)
         return min(spots.mean(logarithms - np.log(spots.totals), most) * (1 + 1e-9), 1.0)
 
-    def _screened(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float, tilt: float) -> Floats:
+    def _screened(self, places: Places, epsilon: float, level: float, tilt: float) -> Floats:
         """Return logarithms of coarse upper bounds on E[sum of N scores]_+ for each pair, shape (pairs, bins).
 
         A bound is infinite if `tilt` times a score is large, as for reports that other values lack.

@@ -127,7 +127,7 @@ def upper(pool: Pooled, places: Places, epsilon: float, level: float, goal: floa
     """Return an upper bound on delta for the target's pairs of values `places`, likely worst pairs first.
 
     `level` is the approximate delta for which slices are chosen. The result is infinite if there are too many pairs.
-    With a `goal`, it is at least `goal`, and infinite if one pair has a bound above `goal`.
+    With a `goal`, it is at least about `goal`, and infinite if one pair has a bound above `goal`.
     """
     law = pool.laws[0]
     if law.rows.size * len(places) > _CELLS or (len(pool.sizes) > 1 and len(law.rows) > _ROWS):

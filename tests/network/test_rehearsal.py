@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import runpy
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -120,3 +121,12 @@ def test_options_that_do_not_go_together_are_refused(
     (tmp_path / "small.toml").write_text(SMALL)
     assert main(["plan", "run", str(tmp_path / "small.toml"), *more]) == Exit.USAGE
     assert why in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.slow
+def test_the_benchmark_measures_every_service() -> None:
+    measure = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "phones.py"))["run"]
+    measure.__globals__["SAMPLE"] = 2
+    measured = asyncio.run(measure(40, kept=True, together=8, signers=1))
+    assert (measured["taken"], measured["came through"]) == (40, [40])
+    assert measured["CPU seconds"].keys() >= {"issuer", "relay", "scrambler-1", "target-1-1", "result", "phones"}

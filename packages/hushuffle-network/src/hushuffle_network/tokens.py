@@ -1,8 +1,7 @@
 """Anonymous tokens: the issuer signs blindly, and any party with the issuer's public key can check them.
 
-`powmod_sec` of gmpy2 computes the private power in a time that is independent of the numbers. Otherwise Python's `pow`
-computes it, in a time that depends on them. In both cases the number is first multiplied by a random number, and random
-multiples of the group's order are added to the exponents, so the time varies randomly with each signature. Signatures
+`powmod_sec` of gmpy2 computes the private power in a time that is independent of the numbers. In addition, the number
+is first multiplied by a random number, and random multiples of the group's order are added to the exponents. Signatures
 are checked before they are sent, so that a fault in the machine does not reveal the factors (Boneh, DeMillo, Lipton
 1997). Python cannot wipe numbers: a key stays in memory until it is overwritten.
 
@@ -23,15 +22,11 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from gmpy2 import powmod, powmod_sec
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle_network.formats import TOKEN, PhoneError, modulus, pss_verify, spki_of, token_input
-
-try:
-    from gmpy2 import powmod_sec as power
-except ImportError:
-    power = pow
 
 REQUEST: Final = 259
 """Number of bytes of a token request: its type, the last byte of the key's id, and a number below the modulus."""
@@ -46,15 +41,15 @@ def blind_sign(key: rsa.RSAPrivateNumbers, number: int) -> int:
     if not 0 < number < n:
         fail("the number to sign must be below the modulus.")
     mask = secrets.randbelow(n - 2) + 2
-    masked = number * pow(mask, e, n) % n
+    masked = number * powmod(mask, e, n) % n
     at_p, at_q = (
-        int(power(masked % prime, exponent + secrets.randbits(_MASK) * (prime - 1), prime))
+        powmod_sec(masked % prime, exponent + secrets.randbits(_MASK) * (prime - 1), prime)
         for prime, exponent in ((key.p, key.dmp1), (key.q, key.dmq1))
     )
-    signature = (at_q + key.q * ((at_p - at_q) * key.iqmp % key.p)) * pow(mask, -1, n) % n
-    if pow(signature, e, n) != number:
+    signature = (at_q + key.q * ((at_p - at_q) * key.iqmp % key.p)) * powmod(mask, -1, n) % n
+    if powmod(signature, e, n) != number:
         fail("a signature was computed wrongly: nothing was released. Check the machine for faults.")
-    return signature
+    return int(signature)
 
 
 def token_shown(headers: Sequence[str]) -> bytes:

@@ -20,6 +20,7 @@ _EXTRA: Final = 'pip install "hushuffle[spark]"'
 _MEMORY: Final = "Raise spark.driver.memory on one machine, or spark.executor.memory on a cluster."
 _SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),  # below, Spark measures the batch at every row
     "spark.sql.files.maxPartitionBytes": "32m",
     "spark.sql.adaptive.enabled": "false",  # there is nothing to adapt
     "spark.ui.showConsoleProgress": "false",

@@ -273,10 +273,10 @@ def test_csv_of_another_form(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"answer,id\na,1\nb,2,secret\n", "is not a well-formed CSV file: a row has more fields"),
+        (b"answer,id\na,1\nb,2,secret\n", "is not a well-formed CSV file: the number of fields"),
         (b'answer,id\na,1\n"b,secret\n', "is not a well-formed CSV file"),
         (b"reply,id\na,1\n", "has no column 'answer'"),
-        (b"answer,id,answer\na,1,secret\n", "column 'answer' is there twice"),
+        (b"answer,id,answer\na,1,secret\n", "column 'answer' occurs twice"),
         (b"", "1 of 1 files are empty: they have no line"),
         (b"\n\n", "is empty: not even a line"),
         (b"answer,id\n\xe4,secret\n", "is not UTF-8 text"),

@@ -91,6 +91,6 @@ def test_what_is_refused_leaves_nothing(folder: Path) -> None:
     table = pl.read_parquet(folder / "people.parquet").with_columns(name=pl.lit("secret"))
     table.write_parquet(folder / "people.parquet")
     new_key(folder / "key")
-    with pytest.raises(DataError, match="an id that another record has"):
+    with pytest.raises(DataError, match="share their id with another record"):
         run(folder, "out", keys=Keys(file=folder / "key", ids="name"))
     assert not (folder / "out").exists()

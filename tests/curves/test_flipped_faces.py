@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import runpy
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,43 +118,3 @@ def test_a_choice_made_elsewhere_is_a_bound_too() -> None:
         Release.of(hs.Protocol(randomizer=hs.BitFlipping(width=2, p=0.1), shuffler=hs.UniformShuffle(), n=601))
     ).lower(1.4)[0]
     assert truth <= min(there, here)
-
-
-def test_the_page_says_how_little_a_few_other_logos_leave() -> None:
-    """A sentence of docs/theory/crowds.md: exact, since logos 00 and 11 are told apart by the number of ones."""
-    page = (Path(__file__).parents[2] / "docs" / "theory" / "crowds.md").read_text(encoding="utf-8")
-    flips = np.array([0.81, 0.18, 0.01])
-    for held, printed in ((0, "2.55e-5"), (10, "1.04e-8")):
-        law = np.ones((1, 1))
-        for report in [flips] * (99 - held) + [flips[::-1]] * held:
-            law = _with_report(law, report)
-        first, second = (_with_report(law, report) for report in (flips, flips[::-1]))
-        toward, back = np.maximum(first - math.exp(2.5) * second, 0), np.maximum(second - math.exp(2.5) * first, 0)
-        assert printed in page
-        assert max(toward.sum(), back.sum()) == pytest.approx(float(printed), rel=5e-3)
-
-
-def _with_report(law: np.ndarray, report: np.ndarray) -> np.ndarray:
-    """Law of the numbers of reports with one and with two ones, with one report more."""
-    following = np.zeros((law.shape[0] + 1, law.shape[1] + 1))
-    following[:-1, :-1] += report[0] * law
-    following[1:, :-1] += report[1] * law
-    following[:-1, 1:] += report[2] * law
-    return following
-
-
-@pytest.mark.slow
-def test_the_map_says_how_wide_brackets_are() -> None:
-    """Every row of the map of docs/theory/crowds.md is at least as narrow as it says."""
-    page = (Path(__file__).parents[2] / "docs" / "theory" / "crowds.md").read_text(encoding="utf-8")
-    lines = [line.strip("| \n").split("|") for line in page.splitlines() if line.startswith("| ") and "%" in line]
-    printed = {cells[0].strip(): [float(cell.strip(" %")) for cell in cells[1:]] for cells in lines}
-    crowds = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "crowds.py"))
-    cases = crowds["cases"]()
-    assert len(printed) == len(cases)
-    for name, protocol in cases:
-        lower, upper, width = printed[name]
-        figure = hs.dp.epsilon(protocol, delta=crowds["DELTA"])
-        assert figure.lower >= lower * (1 - 6e-4), name
-        assert figure.upper <= upper * (1 + 6e-4), name
-        assert figure.upper / figure.lower - 1 <= width / 100 + 6e-4, name

@@ -334,7 +334,7 @@ def test_coarse_bounds_of_all_choices_are_above_enumeration(seed: int) -> None:
     groups = tuple(Kinds.of(rows[0], rows[1], rows[2 + 2 * g : 4 + 3 * g]) for g in (0, 1))
     sums = MixedSums(groups=groups, epsilon=0.2, counts=counts[None, None].astype(float), shares=np.ones((1, 1)))
     tilt = float(rng.choice([0.1, 1.0, 4.0]))
-    choices, values = mixed._ScoreTransforms(sums=sums, cap=cap, nodes=mixed._nodes(tilt, 0.0)).ordered()
+    choices, values = mixed._ScoreTransforms(sums=sums, cap=cap, nodes=mixed.nodes_at(tilt, 0.0)).ordered()
     assert sorted(choices) == [(a, b) for a in range(2) for b in range(3)]
     coarse = math.exp(float(sums.coarse(tilt / sums._unit)[0, 0])) / sums._unit
     for choice, value in zip(choices, values, strict=True):

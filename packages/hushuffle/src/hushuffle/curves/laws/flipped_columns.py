@@ -9,7 +9,7 @@ Lower bound. All other columns have one bit pattern. Without a pool, E[sum of n 
 With dummies the datasets of the module `finite_blanket` are used.
 
 Source: docs/theory/pool.md, Theorem 1 and Corollary 3; docs/theory/randomizers.md, Theorem 17; in small crowds
-docs/theory/crowds.md, Theorems 1 and 3.
+docs/theory/crowds.md, Theorems 1, 3 and 4.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import numpy as np
 from hushuffle.curves.base import ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
+from hushuffle.curves.laws.flipped_cover import WeightedPools
 from hushuffle.curves.laws.flipped_faces import FacePools
-from hushuffle.curves.laws.flipped_likeness import LikenessBlankets
 from hushuffle.curves.laws.flipped_pairs import CommonPool, OneLogo, PairFamily, dummies_kind
 from hushuffle.curves.laws.kinds import Kinds
 from hushuffle.curves.laws.mixed_sums import MixedSums
@@ -51,11 +51,11 @@ _QUICK: Final = 8
 ROOMY: Final = 50.0
 """Expected number of columns in the largest pool below which bounds of `flipped_faces` are evaluated as well."""
 
-SCARCE: Final = 7.0
-"""Expected number of columns in the pool of all reports below which `flipped_likeness` is evaluated as well."""
+SCARCE: Final = 20.0
+"""Expected number of columns in the pool of all reports below which `flipped_cover` is evaluated as well."""
 
 LEVEL: Final = 1e-6
-"""Delta for which `flipped_likeness` chooses thresholds if no delta is given."""
+"""Delta for which `flipped_cover` selects references if no delta is given."""
 
 _COARSE: Final = 0.02
 """Smoothing, in standard deviations of the sum, for the ranking of column types."""
@@ -86,7 +86,7 @@ class FlippedColumns(ReportCurve):
     distances: tuple[int, ...] = ()
     trials: tuple[OneLogo, ...] = ()
     faces: dict[float | None, FacePools] = field(default_factory=dict)
-    likeness: dict[float, LikenessBlankets] = field(default_factory=dict)
+    weighted: dict[float, WeightedPools] = field(default_factory=dict)
     sources = (BLANKET,)
     proof = "pool of common reports, moduli of characteristic functions (upper bound), all others alike (lower bound)"
 
@@ -131,10 +131,10 @@ class FlippedColumns(ReportCurve):
             return value
         pool = (self.n - 1) * largest  # the bounds for small crowds reveal all dummies
         if 0 < pool < SCARCE:
-            level = self.level or LEVEL
-            blankets = LikenessBlankets(width=self.width, flip=self.flip, people=self.n - 1, level=level)
-            value = min(value, self.likeness.setdefault(level, blankets).upper(epsilon, self.distances))
-            if self.level is not None and value <= self.level:
+            given = self.level is not None
+            enough = 1.0 if self.level is None or self.thorough else 2 * self.level
+            value = min(value, self._pools.upper(epsilon, self.distances, weighted=given, enough=enough))
+            if self.level is not None and value <= self.level and pool < SCARCE / 3:
                 return value
         if MOST * pool < ROOMY:
             faces = FacePools(width=self.width, flip=self.flip, people=self.n - 1, level=self.level)
@@ -149,7 +149,7 @@ class FlippedColumns(ReportCurve):
         return min(first, replace(self, level=first).pooled(epsilon, enough=1.0))
 
     def likely(self, epsilon: float) -> float:
-        return replace(self, distances=(self.width,)).upper(epsilon)
+        return replace(self, distances=self._searched).upper(epsilon)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         if self.dummies:
@@ -182,7 +182,19 @@ class FlippedColumns(ReportCurve):
         tried = [self._all_at(*kind) for kind in kinds]
         best = max(tried, key=lambda trial: trial.at(epsilon, _COARSE))
         trials = tuple({trial.witness: trial for trial in (*self._trials, best)}.values())
-        return replace(self, distances=(self.width,), trials=trials)
+        return replace(self, distances=self._searched, trials=trials)
+
+    @property
+    def _searched(self) -> tuple[int, ...]:
+        """Hamming distances for searches: the largest, if the bound for it is likely to be the largest."""
+        pool = (self.n - 1) * (2 * float(self.flip)) ** self.width
+        return () if self.level is not None and 0 < pool < SCARCE and self._pools.useful else (self.width,)
+
+    @property
+    def _pools(self) -> WeightedPools:
+        level = self.level or LEVEL
+        pools = WeightedPools(width=self.width, flip=self.flip, people=self.n - 1, level=level)
+        return self.weighted.setdefault(level, pools)
 
     @cached_property
     def _trials(self) -> tuple[OneLogo, ...]:

@@ -113,7 +113,7 @@ class MixedSums:
         shape = self.groups[0].starts.size if len(self.groups) == 1 else 1, self.counts.shape[0]
         if self._largest <= 0:
             return np.broadcast_to(self.raised(np.full(shape[1], -np.inf)), shape)
-        choices, values = _ScoreTransforms(sums=self, cap=math.inf, nodes=_nodes(tilt * self._unit, 0.0)).ordered()
+        choices, values = _ScoreTransforms(sums=self, cap=math.inf, nodes=nodes_at(tilt * self._unit, 0.0)).ordered()
         bounds = np.empty(shape)
         if len(self.groups) == 1:
             bounds[[kind for (kind,) in choices]] = values[:, :, 0]
@@ -139,7 +139,7 @@ class MixedSums:
 
     def _over_all(self, tilt: float, cap: float, bound: Floats) -> Floats:
         """Return logarithms of the bound with this tilt and cap, shape (bins,); it is refined only above `bound`."""
-        nodes = _nodes(tilt, self._spread(tilt, cap))
+        nodes = nodes_at(tilt, self._spread(tilt, cap))
         beyond = self._linear(self._excess(cap))
         # Sums of capped scores up to this size do not raise the result above `bound`.
         allowed = _log(np.exp(np.minimum(bound, 700.0)) - beyond)[:, None]
@@ -289,7 +289,7 @@ class _ScoreTransforms:
 
     def __init__(self, *, sums: MixedSums, cap: float, nodes: Nodes) -> None:
         self._sums, self._cap, self._nodes = sums, cap, nodes
-        self._weights, self._tail = _kernel(nodes)
+        self._weights, self._tail = kernel(nodes)
         self._logs, self._spreads, self._widths = zip(*map(self._tilted, range(len(sums.groups))), strict=True)
         self._known: dict[tuple[int, int], tuple[ScoreTransform, float]] = {}
 
@@ -393,14 +393,14 @@ def _moduli(transform: ScoreTransform, counts: Floats) -> Floats:
     return moduli
 
 
-def _nodes(tilt: float, spread: float) -> Nodes:
+def nodes_at(tilt: float, spread: float) -> Nodes:
     """Return the nodes for all types; the bound is convex in the shares only if all types have the same nodes."""
     tau, period = _SMOOTH / tilt, max(12 / tilt, 8 * min(spread, 8 / tilt))
     last = math.ceil(_LAST * period / (2 * math.pi * tau))
     return Nodes(tilt=tilt, tau=tau, period=period, angles=np.arange(last + 1.0) * (2 * math.pi / period))
 
 
-def _kernel(nodes: Nodes) -> tuple[Floats, float]:
+def kernel(nodes: Nodes) -> tuple[Floats, float]:
     """Return the weights of the moduli, shape (J,), and an upper bound on what the omitted nodes add."""
     weights = nodes.weights * np.abs(nodes.smooth()) / np.abs(nodes.line) ** 2 * (1 + 64 * EPS)
     last = float(nodes.angles[-1])

@@ -184,7 +184,7 @@ def test_a_case_without_a_figure_says_why() -> None:
     )
     rows = {row.key: row for row in scenarios([order], delta=1e-6, colluders=None)}
     assert rows["one-in-4"].central is None
-    assert rows["one-in-4"].remark == "The public order is for 20 people. Assess a file with the order of 5 people."
+    assert rows["one-in-4"].remark == "The public order is of 20 people. Assess that of 5."
     assert rows["broken-shuffler"].central is not None
 
 

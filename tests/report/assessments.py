@@ -72,7 +72,7 @@ def findings(k: int) -> tuple[Finding, ...]:
                 upper=0.08660071,
                 kind="bracket",
                 unit="nats",
-                sources=(OWN.at("section 1.2"), BLANKET.at("Theorem 3.1"), OWN.at("section 1.4")),
+                sources=(OWN.at("docs/theory/order.md, Theorem 1"), BLANKET.at("Theorem 3.1"), OWN.at("section 1.4")),
                 witness=Witness(family="all others at one value", others=(6365,), target=(0, 1)),
             ),
             proof="Privacy blanket, exact sum over the number of blanket messages.",

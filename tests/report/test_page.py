@@ -114,7 +114,7 @@ def test_each_finding_is_a_row() -> None:
 
 def test_rows_link_to_numbered_references() -> None:
     found = outline(page("two values"))
-    assert "[2, section 1.2]" in found.text("a")
+    assert "[2, docs/theory/order.md, Theorem 1]" in found.text("a")
     listed = [one.attributes["id"] for one in found.all("li") if "id" in one.attributes]
     assert listed == [f"reference-{number}" for number in range(1, len(listed) + 1)]
 

@@ -16,7 +16,7 @@ def test_each_work_once_in_order_of_use_with_its_places() -> None:
     assert [one.number for one in found] == list(range(1, len(found) + 1))
     assert len({one.text for one in found}) == len(found)
     places = {one.text: one.places for one in found}
-    assert places[OWN.text] == ("section 1.2", "section 1.4")
+    assert places[OWN.text] == ("docs/theory/order.md, Theorem 1", "section 1.4")
     assert places[QIF.text] == ("Proposition 2", "Theorem 4")
     assert places[FAIR.text] == ()
 

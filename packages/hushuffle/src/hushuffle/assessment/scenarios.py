@@ -48,7 +48,7 @@ def _of(protocol: Protocol, n: int) -> Protocol:
     try:
         return replace(protocol, n=n)
     except InvalidInputError:
-        unsupported(f"The public order is for {protocol.n:,} people. Assess a file with the order of {n:,} people.")
+        unsupported(f"The public order is of {protocol.n:,} people. Assess that of {n:,}.")
 
 
 def scenarios(

@@ -94,6 +94,7 @@ def test_guessers_lie_between_no_shuffle_and_a_uniform_one() -> None:
         uniform = hs.qif.vulnerability(replace(protocol, shuffler=hs.UniformShuffle()), adversary=adversary)
         bare = hs.qif.vulnerability(replace(protocol, shuffler=hs.NoShuffle()), adversary=adversary)
         assert (found.lower, found.upper, found.kind) == (uniform.lower, bare.upper, "bracket")
+        assert "right at most " in guesser(protocol, adversary).sentence
     hashing = replace(protocol, randomizer=hs.LocalHashing(k=20, g=4, epsilon=1.0))
     found = guesser(hashing, hs.Strong()).bound
     uniform = hs.qif.vulnerability(replace(hashing, shuffler=hs.UniformShuffle()), adversary=hs.Strong())

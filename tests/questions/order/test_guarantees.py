@@ -141,10 +141,10 @@ def test_no_noise_or_a_large_alpha_promises_nothing() -> None:
 
 def test_findings_in_words() -> None:
     belief, chance = order.findings(0.5, epsilon=0.2, group=60, wanted=4)
-    assert belief.sentence.endswith("is 37.7 % to 62.3 % probable after it.")
+    assert belief.sentence.endswith("is 37.75 % to 62.25 % probable after it.")
     assert chance.sentence == (
         "An adversary who knows all values finds more than half of the reports of 4 people, among the 60 reports of a "
-        "group, with probability at most 36.9 %."
+        "group, with probability at most 36.85 %."
     )
     assert (
         "the report of one person, among the 3 reports of a group"

@@ -193,9 +193,9 @@ def local(protocol: Protocol | MixedProtocol, *, exposure: Exposure = ONCE) -> F
     )
 
 
-def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
-    """The probability that one adversary guesses the target's answer correctly."""
-    bound = qif.vulnerability(protocol, adversary=adversary)
+def guesser(protocol: Protocol, adversary: Guesser, *, bound: Bound | None = None) -> Finding:
+    """The probability that one adversary guesses the target's answer correctly, or a `bound` on it."""
+    bound = bound or qif.vulnerability(protocol, adversary=adversary)
     proof = (
         "upper bound for any adversary with a uniform prior: the smaller of the one-report bound and the "
         "privacy-blanket bound"

@@ -46,13 +46,11 @@ def central(finding: Finding) -> Finding:
 
 def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
     """Bounds on one adversary's success, from a uniform shuffle and from no shuffle."""
-    unshuffled = findings.guesser(replace(protocol, shuffler=NoShuffle()), adversary)
+    unshuffled = qif.vulnerability(replace(protocol, shuffler=NoShuffle()), adversary=adversary)
     hidden = qif.vulnerability(replace(protocol, shuffler=UniformShuffle()), adversary=adversary)
-    upper = unshuffled.bound.upper
-    least = min(hidden.lower, upper)
-    bound = Bound(lower=least, upper=upper, kind="bracket", unit="probability", sources=unshuffled.bound.sources)
-    proof = f"{unshuffled.proof}; a uniform shuffle reveals less, and no shuffle reveals more"
-    return replace(unshuffled, bound=bound, proof=proof)
+    bound = replace(unshuffled, lower=min(hidden.lower, unshuffled.upper), kind="bracket", witness=None)
+    finding = findings.guesser(protocol, adversary, bound=bound)
+    return replace(finding, proof=f"{finding.proof}; a uniform shuffle reveals less, and no shuffle reveals more")
 
 
 def identified(protocol: Protocol) -> Finding:

@@ -134,7 +134,7 @@ def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
     if target is None:
         return ""
     relative = relative_error(figures)
-    size = "unknown" if relative is None else number(relative, up=True)
+    size = "unknown" if relative is None else number(relative)
     met = relative is not None and relative <= target
     word = "met" if met else "missed"
     return f"Target {word}: the predicted error of the total reach is {size} of the reach; the target is {target:g}. "

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Channel, Finding
+from hushuffle.model.bound import percent
 from hushuffle.model.citation import MEEHAN
 from hushuffle.model.groups import Integers
 from hushuffle.numerics.exact import upwards
@@ -157,7 +158,7 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
 
     >>> import hushuffle as hs
     >>> hs.order.findings(1.0, epsilon=0.2, group=60, wanted=4)[0].sentence.split(": ")[1]
-    'a value of the person that is 50 % probable before the release is 26.8 % to 73.2 % probable after it.'
+    'a value of the person that is 50 % probable before the release is 26.89 % to 73.11 % probable after it.'
     """
     belief = posterior_probability(alpha, prior=0.5)
     statements = [
@@ -166,7 +167,7 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
             adversary="knows every report outside a person's group and the multiset of reports inside it",
             sentence="An adversary knows every report outside a person's group and the multiset of reports inside it: "
             "a value of the person that is 50 % probable before the release is "
-            f"{math.floor(1000 * belief.lower) / 10:g} % to {_percent(belief.upper)} probable after it.",
+            f"{percent(belief.lower, up=False)} to {percent(belief.upper, up=True)} probable after it.",
             bound=belief,
             proof="Theorem 4.1, exchanges inside a group",
         )
@@ -179,7 +180,7 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
                 question="order-reidentification",
                 adversary="knows all values and looks for the reports of a household",
                 sentence=f"An adversary who knows all values finds {people}, among the {group:,} reports of a group, "
-                f"with probability at most {_percent(chance.upper)}.",
+                f"with probability at most {percent(chance.upper, up=True)}.",
                 bound=chance,
                 proof="Theorem 4.2, for orders drawn independently of the reports",
             )
@@ -197,10 +198,6 @@ def _alphas(alphas: Iterable[float]) -> list[float]:
 def _exp(alpha: float) -> float:
     """Return a float >= e**alpha (up to the roundings that the callers cover), infinity beyond the largest."""
     return math.exp(alpha) if alpha < 709 else math.inf
-
-
-def _percent(probability: float) -> str:
-    return f"{math.ceil(1000 * probability) / 10:g} %"
 
 
 def _raised(value: float) -> float:

@@ -45,7 +45,7 @@ function figure(key, at, people) {
   }
   lower = Math.min(lower, upper);
   const bounded = upper < most || (central && Number.isFinite(upper));
-  const kind = lower > least ? (bounded ? "bracket" : "lower") : "upper";
+  const kind = lower === Infinity ? "exact" : lower > least ? (bounded ? "bracket" : "lower") : "upper";
   return { lower: kind === "upper" ? least : lower, upper: kind === "lower" ? most : upper, kind, computed: false };
 }
 

@@ -157,7 +157,8 @@ function chart(spec) {
   });
   svg.setAttribute("aria-label", `${spec.title}: ${drawn.map(one => `${one.name} ${written(one.figures[places[spec.axis]] || { kind: "exact", upper: 0 })}`).join(", ")} where the sliders stand.`);
   const caption = document.createElement("figcaption");
-  caption.textContent = spec.caption;
+  const open = drawn.some(one => one.figures.some(found => found && found.upper === Infinity));
+  caption.textContent = spec.caption + (open ? " Where there is no line, no finite bound is proven." : "");
   holder.prepend(title, key);
   holder.append(caption);
   return holder;

@@ -85,6 +85,14 @@ def test_the_curve_is_certified_and_fine() -> None:
         assert table.index.size < 200
 
 
+def test_a_rare_large_loss_needs_no_endless_lattice() -> None:
+    rare = hs.MatrixRandomizer(channel=hs.Channel(matrix=[[1 - 2e-9, 2e-9], [1 - 4e-9, 4e-9]]))
+    law = privacy_curve(hs.Protocol(randomizer=rare, shuffler=hs.UniformShuffle(), n=1))
+    table = TabulatedCurve.of(law, step=common_step([(law, 3)]), negligible=1e-12)
+    assert table.index[-1] < 2**25
+    assert law.upper(float(table.epsilons[-1])) <= table.deltas[-1] < 2e-9
+
+
 @pytest.mark.parametrize(("k", "n", "least"), [(2, 500, 1e-8), (3, 3000, 1e-8), (3, 40, 1e-4)])
 def test_a_quick_table_approximates_the_certified_one(k: int, n: int, least: float) -> None:
     law = privacy_curve(survey(k, 1.5, n))

@@ -266,8 +266,8 @@ def _rounds(laws: Laws) -> int:
 
 
 def _upper_delta(laws: Laws, level: float, cache: Cache) -> float:
-    """Refines the dominating pairs until their mass at infinity is negligible."""
-    rounds, negligible, upper = _rounds(laws), 1e-9, 1.0
+    """Refines the dominating pairs until their mass at infinity is negligible, or no longer falls."""
+    rounds, negligible, upper, before = _rounds(laws), 1e-9, 1.0, math.inf
     while True:
         if ("above", negligible) not in cache:
             step = common_step(spread(laws))
@@ -276,9 +276,10 @@ def _upper_delta(laws: Laws, level: float, cache: Cache) -> float:
             ]
         parts: list[tuple[LossLattice, int]] = cache["above", negligible]
         upper = min(upper, LossSum.of(parts, tilt=best_tilt(parts, epsilon=level)).upper(level))
-        if sum(times * part.infinity for part, times in parts) <= 10 * _CUT * upper or negligible < _LEAST:
+        infinity = sum(times * part.infinity for part, times in parts)
+        if infinity <= 10 * _CUT * upper or infinity >= max(before, negligible) or negligible < _LEAST:
             return upper
-        negligible *= 1e-9
+        negligible, before = negligible * 1e-9, infinity
 
 
 def _inscribed(laws: Laws, delta: float, cache: Cache) -> list[tuple[list[Any], list[Any]]]:

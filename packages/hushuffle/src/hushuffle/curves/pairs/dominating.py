@@ -51,6 +51,9 @@ _SPARSE: Final = 6.0
 _FARTHEST: Final = 300.0
 """Epsilon beyond which the remaining delta counts as an infinite privacy loss."""
 
+_LONGEST: Final = 2**24
+"""Number of lattice points beyond which the remaining delta counts likewise: more would take gigabytes of memory."""
+
 _HAIR: Final = 1e-6
 """Relative distance from its floor at which a curve counts as having reached it."""
 
@@ -110,7 +113,7 @@ class TabulatedCurve:
         index, deltas = 0.0, [read(0.0)]
         places, last = [index], float(np.ceil(near.pure / step * (1 - 4 * EPS)))
         enough = max(negligible, near.floor * (1 + _HAIR))  # beyond its floor, delta does not fall
-        while deltas[-1] > enough and step * index < _FARTHEST:
+        while deltas[-1] > enough and step * index < _FARTHEST and index < _LONGEST:
             index = min(index + max(fine, float(np.floor(growth * index))), max(last, index + 1))
             # Slightly smaller than the lattice point, so that the rounded product cannot exceed it.
             epsilon = step * index * (1 - 4 * EPS)

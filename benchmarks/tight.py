@@ -149,7 +149,7 @@ TAIL = """
   many such reports it is a few per mille wide.
 - **Local hashing** with g = 3 has a width of 2 %, because its bound on collisions of three values is not attained.
 - **Rare reports** (many filters with small p, or few people and many values). The target of the upper bound hides only
-  among reports that resemble one bit pattern, or in a pool ([proofs](../theory/crowds.md)).
+  among similar reports, or in a pool ([proofs](../theory/crowds.md)).
 - **Dummies, and groups with different noise.** The adversary of the upper bound knows which reports are dummies, or
   of which group ([proof](../theory/pool.md)). Where every dataset can be enumerated, the lower bound is within 4 % of
   the worst one. For randomized response a separate formula closes the bracket.

@@ -156,7 +156,7 @@ def clones_delta(protocol: Protocol, *, epsilon: float) -> Bound:
         InvalidInputError: epsilon not finite, or < 0.
         UnsupportedProtocolError: there is no shuffler, or no noise.
 
-    Source: Feldman, McMillan, Talwar 2021, section 3; docs/theory/blanket.md, Remark 8.
+    Source: Feldman, McMillan, Talwar 2021, section 3; docs/explanation/errata.md.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
@@ -204,7 +204,7 @@ def stronger_clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
 
     ln(1 + (e**epsilon_0 - 1)(4 sqrt(2 ln(4/delta)/((e**epsilon_0 + 1) n)) + 4/n)), for
     epsilon_0 <= ln(n/(8 ln(2/delta)) - 1); elsewhere the local epsilon. The pair of distributions in its proof
-    understates some divergences (docs/theory/blanket.md, Remark 8), but the closed form was an upper bound in all
+    understates some divergences (docs/explanation/errata.md), but the closed form was an upper bound in all
     tested cases. It is returned only if it is at least the certified upper bound of this protocol.
 
     Raises:

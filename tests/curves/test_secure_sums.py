@@ -102,10 +102,10 @@ def test_a_column_is_largest_over_all_compositions(kept: Fraction, raised: Fract
 
 
 def test_finer_blocks_may_only_lower_the_upper_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    column = Column(truth=Fraction(3, 4), lie=Fraction(1, 4), n=20_000)
     values = []
     for split in (2, 8, 32):
         monkeypatch.setattr(secure_sums, "_SPLIT", split)
+        column = Column(truth=Fraction(3, 4), lie=Fraction(1, 4), n=20_000)
         values.append(column.upper(0.03))
     assert values[0] > values[1] > values[2] >= column.lower(0.03)[0]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, TypeAlias
@@ -165,6 +165,10 @@ class PrivacyCurve(ABC):
         """Return `lower_at` of several curves of this class."""
         return [curve.lower_at(witness, epsilon) for curve in curves]
 
+    def along(self, epsilons: Iterator[float]) -> Iterator[float]:
+        """Yield `upper` at increasing epsilons; it may read ahead, since several together may take less time."""
+        return map(self.upper, epsilons)
+
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:  # noqa: ARG002 - none are known
         """Return pairs of neighbouring datasets with output probabilities, without events rarer than e**log_tail."""
         return ()
@@ -176,6 +180,11 @@ class PrivacyCurve(ABC):
     def likely(self, epsilon: float) -> float:
         """Return a fast approximation of `upper(epsilon)` for searches; it is not a bound."""
         return self.upper(epsilon)
+
+    @staticmethod
+    def likelies(curves: Sequence[PrivacyCurve], epsilon: float) -> list[float]:
+        """Return `likely` of several curves of this class."""
+        return [curve.likely(epsilon) for curve in curves]
 
     def rough(self, delta: float, place: float | None = None) -> PrivacyCurve:  # noqa: ARG002 - nothing to select
         """Return `near` for evaluations of which none need be a bound; with `place`, for many epsilons around it."""

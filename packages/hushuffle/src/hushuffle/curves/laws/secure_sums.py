@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
@@ -33,7 +33,7 @@ from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import tilted_counts
 from hushuffle.curves.laws.kinds import local
 from hushuffle.curves.laws.noisy_column import NoisyColumn
-from hushuffle.curves.laws.tilted_counts import Compositions
+from hushuffle.curves.laws.tilted_counts import AHEAD, Blocks, Compositions
 from hushuffle.curves.pairs.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
 from hushuffle.model import Citation, Witness
 from hushuffle.model.citation import DARROCH
@@ -114,41 +114,41 @@ class Column(PrivacyCurve):
         return log_upwards(self.truth / self.lie) if self.lie else math.inf
 
     def upper(self, epsilon: float) -> float:
-        """Return an upper bound on delta over all y; in each block y .. y + b, the bits of b people are revealed.
+        """Return an upper bound on delta over all y.
 
         >>> column = Column(truth=Fraction(3, 4), lie=Fraction(1, 4), n=1000)
         >>> round(column.lower(0.1)[0], 5), round(column.upper(0.1), 5)
         (5e-05, 5e-05)
         """
-        if epsilon >= self.pure:
-            return 0.0
+        return next(self.along(iter([epsilon])))
+
+    def along(self, epsilons: Iterator[float]) -> Iterator[float]:
         truth, lie = float(self.truth), float(self.lie)
-        alone = float(local(np.array([truth, float(1 - self.truth)]), np.array([lie, float(1 - self.lie)]), epsilon))
-        if 1 - self.truth < _RARE and not self.coins:
-            return alone
-        stop = self._stop
-        block = -(-(stop - self.least) // _COARSE)
-        starts = np.arange(self.least, stop, block)
-        _, high = self._ends(starts, block - 1, epsilon)
-        if block > 1:
-            best = float(self._ends(starts, 0, epsilon)[0].max())
-            fine = -(-block // _SPLIT)
-            starts = (starts[high > best][:, None] + np.arange(0, block, fine)).ravel()
-            _, high = self._ends(starts[starts < stop], fine - 1, epsilon)
-        return max(min(float(high.max()) * (1 + _HAIR), alone), _TINY)
+        chances = np.array([truth, float(1 - self.truth)]), np.array([lie, float(1 - self.lie)])
+        while several := list(islice(epsilons, AHEAD)):
+            alone = [float(local(*chances, epsilon)) for epsilon in several]
+            if 1 - self.truth < _RARE and not self.coins:
+                yield from alone
+                continue
+            cases = [(self._blocks, epsilon) for epsilon in several]
+            bounds = Blocks.worst(cases, truth=truth, lie=lie, theta=float(self.truth - self.lie)) * (1 + _HAIR)
+            for epsilon, high, most in zip(several, bounds.tolist(), alone, strict=True):
+                yield 0.0 if epsilon >= self.pure else max(min(high, most), _TINY)
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        block = -(-(self._stop - self.least) // _COARSE)
+        fine = -(-block // _SPLIT)
+        starts = np.arange(self.least, self._stop, block)[:, None] + np.arange(0, block, fine)
+        return Blocks(n=self.n, dummies=self.coins, starts=np.minimum(starts, self._stop - 1.0), doubt=fine - 1)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         starts = np.arange(self.least, self._stop, -(-(self._stop - self.least) // _COARSE))
-        low, _ = self._ends(starts, 0, epsilon)
+        others = Compositions(ones=1.0 * starts, zeros=self.n - 1.0 - starts, dummies=self.coins)
+        truth, lie, gap = float(self.truth), float(self.lie), float(self.truth - self.lie)
+        low, _ = tilted_counts.hockey_stick(others, truth=truth, lie=lie, epsilon=epsilon, theta=gap)
         ones = int(starts[low.argmax()])
         return float(low.max()), Witness(family="one column", others=(self.n - 1 - ones, ones), target=(1, 0))
-
-    def _ends(self, ones: np.ndarray, doubt: int, epsilon: float) -> tuple[Floats, Floats]:
-        others = Compositions(
-            ones=ones.astype(np.float64), zeros=np.maximum(self.n - 1.0 - ones - doubt, 0.0), dummies=self.coins
-        )
-        truth, lie, gap = float(self.truth), float(self.lie), float(self.truth - self.lie)
-        return tilted_counts.hockey_stick(others, truth=truth, lie=lie, epsilon=epsilon, theta=gap)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Final, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.local import local_divergence
 from hushuffle.curves.laws.symmetric_dummies import HeldAlike
 from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD, AllAtFirst, AllAtThird
-from hushuffle.curves.laws.tilted_counts import Compositions, SignedCounts
+from hushuffle.curves.laws.tilted_counts import AHEAD, Blocks, Compositions, SignedCounts
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Witness
 from hushuffle.model.citation import BLANKET, DARROCH
@@ -53,9 +54,8 @@ Table = TypeVar("Table", AllAtThird, HeldAlike)
 class Binary(ReportCurve):
     """Privacy curve of shuffled binary randomized response, over all compositions of the other people's values.
 
-    A composition is the number y of other people with value 1. For a block of compositions y .. y + b, the adversary is
-    given the reports of b people: delta_n(any of the block) <= delta_{n-b}(y ones, n - 1 - y - b zeros). `starts` has
-    y for each block, shape (blocks,); `doubt` is b.
+    A composition is the number y of other people with value 1. `starts` has y for each block of compositions, shape
+    (blocks,), and `doubt` is b (see `Blocks`).
     """
 
     law: Symmetric
@@ -77,38 +77,47 @@ class Binary(ReportCurve):
         return min(self.pure / 2, 4 * float(self.law.theta) / spread)
 
     def upper(self, epsilon: float) -> float:
-        return self.uppers([self], epsilon)[0]
+        return self._worst([(self, epsilon)])[0]
 
     @staticmethod
     def uppers(curves: Sequence[PrivacyCurve], epsilon: float) -> list[float]:
-        """An upper bound is that of the worst block, if bounds for groups of blocks exclude the others."""
         own = [curve for curve in curves if isinstance(curve, Binary)]
-        law, pure = own[0].law, own[0].pure
-        if len(own) < len(curves) or any(curve.law != law for curve in own):
-            return [curve.upper(epsilon) for curve in curves]
-        if epsilon >= pure:
-            return [0.0] * len(own)
-        cases = [(curve, curve.groups()) for curve in own]
-        above = [high for _, high in _ends([(c, blocks[:, 0], c.reach(blocks)) for c, blocks in cases], epsilon)]
-        sorted_cases = [(c, blocks, high) for (c, blocks), high in zip(cases, above, strict=True)]
-        worst = _ends([(c, blocks[int(high.argmax())], c.doubt) for c, blocks, high in sorted_cases], epsilon)
-        largest = [float(high.max()) for _, high in worst]
-        left = [
-            (c, blocks[high > most].ravel(), c.doubt)
-            for (c, blocks, high), most in zip(sorted_cases, largest, strict=True)
+        alike = len({(curve.law, curve.blocks.starts.shape) for curve in own}) == 1 and len(own) == len(curves)
+        return Binary._worst([(c, epsilon) for c in own]) if alike else [curve.upper(epsilon) for curve in curves]
+
+    def along(self, epsilons: Iterator[float]) -> Iterator[float]:
+        while several := [(self, epsilon) for epsilon in islice(epsilons, AHEAD)]:
+            yield from self._worst(several)
+
+    @staticmethod
+    def _worst(cases: Sequence[tuple[Binary, float]]) -> list[float]:
+        law, pure = cases[0][0].law, cases[0][0].pure
+        bounds = Blocks.worst([(curve.blocks, epsilon) for curve, epsilon in cases], **_chances(law))
+        return [
+            max(min(bound, local_divergence(law, epsilon)), _TINY) if epsilon < pure else 0.0
+            for bound, (_, epsilon) in zip(bounds.tolist(), cases, strict=True)
         ]
-        rest = [float(high.max(initial=0.0)) for _, high in _ends(left, epsilon)]
-        alone = local_divergence(law, epsilon)
-        return [max(min(max(most, more), alone), _TINY) for most, more in zip(largest, rest, strict=True)]
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The last group may repeat the last block; the groups are single blocks if there are few."""
+        starts = self.starts[:, None]
+        if self.starts.size > 4 * _GROUP and self.starts.size == -(-self.n // (self.doubt + 1)):
+            starts = np.pad(self.starts, (0, -self.starts.size % _GROUP), mode="edge").reshape(-1, _GROUP)
+        return Blocks(n=self.n, dummies=self.dummies, starts=starts, doubt=self.doubt)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        starts = self.starts[:: max(1, self.starts.size // _SOME)]
-        ones = np.unique(np.concatenate([starts, [self.n - 1]]))
-        ((values, _),) = _ends([(self, ones, 0)], epsilon)
+        ones = self.tried
+        values, _ = _ends([self], ones, 0, epsilon)
         best = int(values.argmax())
         count = int(ones[best])
         witness = Witness(family="worst composition found", others=(self.n - 1 - count, count), target=(1, 0))
         return float(values[best]), witness
+
+    @cached_property
+    def tried(self) -> Floats:
+        """Numbers of other people with value 1 that a lower bound evaluates."""
+        return np.unique(np.append(self.starts[:: max(1, self.starts.size // _SOME)], self.n - 1.0))
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
         return self.lowers_at([self], witness, epsilon)[0]
@@ -120,8 +129,8 @@ class Binary(ReportCurve):
             return [curve.lower_at(witness, epsilon) for curve in curves]
         if witness.target != (1, 0):
             return [0.0] * len(own)
-        ones = np.array([float(witness.others[1] if len(witness.others) > 1 else 0)])
-        return [float(low[0]) for low, _ in _ends([(curve, ones, 0) for curve in own], epsilon)]
+        ones = np.full((len(own), 1), float(witness.others[1] if len(witness.others) > 1 else 0))
+        return [float(low) for low in _ends(own, ones, 0, epsilon)[0][:, 0]]
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         if self.dummies:
@@ -142,48 +151,34 @@ class Binary(ReportCurve):
         return replace(self, starts=np.arange(0, self.n, block, dtype=np.float64), doubt=block - 1)
 
     def contenders(self, epsilon: float) -> PrivacyCurve:
-        blocks, starts = self.groups(), self.starts
-        ((_, above),) = _ends([(self, blocks[:, 0], self.reach(blocks))], epsilon)
-        if blocks.size > blocks.shape[0]:
-            ((_, high),) = _ends([(self, blocks[int(above.argmax())], self.doubt)], epsilon)
+        blocks, starts = self.blocks.starts, self.starts
+        _, above = _ends([self], blocks[:, 0], blocks.shape[1] * (self.doubt + 1) - 1, epsilon)
+        if blocks.shape[1] > 1:
+            _, high = _ends([self], blocks[int(above.argmax())], self.doubt, epsilon)
             starts = np.unique(blocks[above >= min(float(high.max()), float(above.max()))])
-            ((_, above),) = _ends([(self, starts, self.doubt)], epsilon)
+            _, above = _ends([self], starts, self.doubt, epsilon)
         return replace(self, starts=np.sort(starts[np.argsort(above)[-_SOME // 2 :]]))
 
     def only(self, few: PrivacyCurve, epsilon: float) -> PrivacyCurve:
         return replace(self, starts=few.starts) if isinstance(few, Binary) else self.contenders(epsilon)
 
     def likely(self, epsilon: float) -> float:
-        return self.lower(epsilon)[0]
+        return self.likelies([self], epsilon)[0]
 
-    def reach(self, blocks: Floats) -> int:
-        """How many compositions follow the first one of a row of neighbouring blocks."""
-        return int(blocks.shape[1]) * (self.doubt + 1) - 1
-
-    def groups(self) -> Floats:
-        """Rows of neighbouring blocks, shape (groups, blocks); single blocks if there are few.
-
-        The last row may repeat the last block.
-        """
-        if self.starts.size <= 4 * _GROUP or self.starts.size != -(-self.n // (self.doubt + 1)):
-            return self.starts[:, None]
-        return np.pad(self.starts, (0, -self.starts.size % _GROUP), mode="edge").reshape(-1, _GROUP)
+    @staticmethod
+    def likelies(curves: Sequence[PrivacyCurve], epsilon: float) -> list[float]:
+        own = [curve for curve in curves if isinstance(curve, Binary)]
+        if len(own) < len(curves) or len({(curve.law, curve.tried.size) for curve in own}) > 1:
+            return [curve.likely(epsilon) for curve in curves]
+        return [float(low) for low in _ends(own, np.stack([c.tried for c in own]), 0, epsilon)[0].max(axis=1)]
 
 
-def _ends(parts: Sequence[tuple[Binary, Floats, int]], epsilon: float) -> list[tuple[Floats, Floats]]:
-    """Both bounds for the blocks ones .. ones + doubt of each part (curve, ones, doubt); all curves have one law."""
-    law, sizes = parts[0][0].law, [ones.size for _, ones, _ in parts]
-    others = Compositions(
-        ones=np.concatenate([ones for _, ones, _ in parts]),
-        zeros=np.concatenate([np.maximum(curve.n - 1 - ones - doubt, 0.0) for curve, ones, doubt in parts]),
-        dummies=np.repeat([float(curve.dummies) for curve, _, _ in parts], sizes),
-    )
-    truth, lie, theta = float(law.truth), float(law.lie), float(law.theta)
-    if not others.ones.size:
-        return [(others.ones, others.ones)] * len(parts)
-    low, high = tilted_counts.hockey_stick(others, truth=truth, lie=lie, epsilon=epsilon, theta=theta)
-    cuts = np.cumsum(sizes)[:-1]
-    return list(zip(np.split(low, cuts), np.split(high, cuts), strict=True))
+def _ends(curves: Sequence[Binary], ones: Floats, doubt: int, epsilon: float) -> tuple[Floats, Floats]:
+    """Both bounds for the blocks ones .. ones + doubt, in the shape of `ones`: a row for each curve, all of one law."""
+    people, dummies = np.array([[curve.n, curve.dummies] for curve in curves], dtype=np.float64).T[..., None]
+    zeros = np.maximum(people - 1 - ones - doubt, 0.0).reshape(ones.shape)
+    others = Compositions(ones=ones, zeros=zeros, dummies=dummies.reshape(-1, *[1] * (ones.ndim - 1)))
+    return tilted_counts.hockey_stick(others, **_chances(curves[0].law), epsilon=epsilon)
 
 
 @lru_cache(maxsize=64)

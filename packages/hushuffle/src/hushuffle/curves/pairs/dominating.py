@@ -13,8 +13,9 @@ Manurangsi 2022 (chords between lattice points); docs/theory/composition.md, Lem
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -83,14 +84,15 @@ class TabulatedCurve:
         """
         near = law.near(negligible, often=True)
         fine = max(1.0, np.floor(FINE * typical_loss(law) / step))
-        return cls._read(near, near.upper, step=step, negligible=negligible, fine=fine, growth=_GROWTH)
+        return cls._read(near, near.along, step=step, negligible=negligible, fine=fine, growth=_GROWTH)
 
     @classmethod
     def about(cls, law: PrivacyCurve, *, step: float, negligible: float) -> TabulatedCurve:
         """Return an approximation of `of`, interpolated between a few points; its deltas are no bounds."""
         near = law.rough(negligible, law.guess())
         fine = max(1.0, np.floor(_SPARSE * FINE * _typical_loss(law, law.likely) / step))
-        sparse = cls._read(near, near.likely, step=step, negligible=negligible, fine=fine, growth=_SPARSE * _GROWTH)
+        read = partial(map, near.likely)
+        sparse = cls._read(near, read, step=step, negligible=negligible, fine=fine, growth=_SPARSE * _GROWTH)
         middle = sparse.index.size // 2
         at, depth = step * sparse.index[middle], -np.log(np.maximum(sparse.deltas, negligible * 1e-3))
         # Lower bounds approximate the upper bounds up to a factor, which is read at one point.
@@ -103,23 +105,32 @@ class TabulatedCurve:
     def _read(
         cls,
         near: PrivacyCurve,
-        read: Callable[[float], float],
+        read: Callable[[Iterator[float]], Iterator[float]],
         *,
         step: float,
         negligible: float,
         fine: float,
         growth: float,
     ) -> TabulatedCurve:
-        index, deltas = 0.0, [read(0.0)]
-        places, last = [index], float(np.ceil(near.pure / step * (1 - 4 * EPS)))
-        enough = max(negligible, near.floor * (1 + _HAIR))  # beyond its floor, delta does not fall
-        while deltas[-1] > enough and step * index < _FARTHEST and index < _LONGEST:
-            index = min(index + max(fine, float(np.floor(growth * index))), max(last, index + 1))
+        places, last = [0.0], float(np.ceil(near.pure / step * (1 - 4 * EPS)))
+
+        def epsilons() -> Iterator[float]:
             # Slightly smaller than the lattice point, so that the rounded product cannot exceed it.
-            epsilon = step * index * (1 - 4 * EPS)
-            places.append(index)
-            deltas.append(0.0 if epsilon >= near.pure else read(epsilon))
-        return cls(step=step, index=np.array(places), deltas=np.minimum(deltas, 1.0))
+            while (epsilon := step * places[-1] * (1 - 4 * EPS)) < near.pure:
+                yield epsilon
+                index = places[-1]
+                places.append(min(index + max(fine, float(np.floor(growth * index))), max(last, index + 1)))
+
+        enough = max(negligible, near.floor * (1 + _HAIR))  # beyond its floor, delta does not fall
+        deltas = list[float]()
+        for delta in read(epsilons()):
+            deltas.append(delta)
+            place = places[len(deltas) - 1]
+            if delta <= enough or step * place >= _FARTHEST or place >= _LONGEST:
+                break
+        else:
+            deltas.append(0.0)
+        return cls(step=step, index=np.array(places[: len(deltas)]), deltas=np.minimum(deltas, 1.0))
 
     def until(self, negligible: float) -> TabulatedCurve:
         """Drops the points after the first delta that is at most `negligible`.

@@ -163,7 +163,8 @@ class DummyMixture(PrivacyCurve):
         """Approximate delta for each number of dummies; its logarithm is nearly linear between a few numbers."""
         numbers = self.law.numbers
         anchors = sorted({*numbers[[0, -1]].tolist(), *self.law.quantiles(_ANCHORS)}) if len(numbers) > FEW else numbers
-        logs = [math.log(max(self.curves[int(number)].likely(epsilon), _TINY)) for number in anchors]
+        curves = [self.curves[int(number)] for number in anchors]
+        logs = [math.log(max(delta, _TINY)) for delta in type(curves[0]).likelies(curves, epsilon)]
         return dict(zip(numbers.tolist(), np.exp(np.interp(numbers, anchors, logs)).tolist(), strict=True))
 
     def contenders(self, epsilon: float) -> PrivacyCurve:

@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
@@ -181,17 +181,8 @@ class SecureSums(ReportCurve):
         >>> print(SecureSums.of(encoding.law().one_hot, n=1000, local_epsilon=2.0).epsilon(1e-6))
         0.1811 to 0.1814 nats (certified bracket)
         """
-
-        def column(truth: Fraction, lie: Fraction) -> PrivacyCurve:
-            quiet = Column(truth=truth, lie=lie, n=n, coins=coins)
-            return (
-                quiet
-                if noise is None
-                else NoisyColumn(truth=truth, lie=lie, n=n, coins=coins, noise=noise, quiet=quiet)
-            )
-
-        old = column(law.own, law.raised)
-        new = old if law.own + law.raised == 1 else column(1 - law.raised, 1 - law.own)
+        old = _column(law.own, law.raised, n, coins, noise)
+        new = old if law.own + law.raised == 1 else _column(1 - law.raised, 1 - law.own, n, coins, noise)
         return cls(law=law, n=n, local_epsilon=local_epsilon, old=old, new=new, coins=coins, noise=noise)
 
     @property
@@ -336,6 +327,13 @@ class SecureSums(ReportCurve):
         if self.noise is None:
             return law, missing
         return self.noise.added(law, LOG_TAIL), missing + 2 * math.exp(LOG_TAIL)
+
+
+@lru_cache(maxsize=8)
+def _column(truth: Fraction, lie: Fraction, n: int, coins: int, noise: LaplaceNoise | None) -> PrivacyCurve:
+    """Cached: all curves of a protocol share the tables of its columns."""
+    quiet = Column(truth=truth, lie=lie, n=n, coins=coins)
+    return quiet if noise is None else NoisyColumn(truth=truth, lie=lie, n=n, coins=coins, noise=noise, quiet=quiet)
 
 
 def _ways(part: tuple[PrivacyCurve, ...], step: float, negligible: float) -> Iterator[tuple[LossLattice, LossLattice]]:

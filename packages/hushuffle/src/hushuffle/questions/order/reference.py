@@ -12,8 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components, reverse_cuthill_mckee
+from scipy import sparse  # loads `sparse.csgraph` when it is needed
 
 from hushuffle import _checks
 from hushuffle.model.groups import Groups, GroupsLike, Integers
@@ -77,7 +76,7 @@ def _best(orders: list[Integers], groups: Groups) -> Integers:
     return min(orders, key=lambda order: kendall_sensitivity(order, groups))
 
 
-def _linked(groups: Groups) -> csr_array:
+def _linked(groups: Groups) -> sparse.csr_array:
     """Return the graph of people and one node for each group, which costs its memberships and not their square."""
     n, own = groups.n, groups.group_of
     nodes = np.repeat(np.arange(len(groups)), groups.sizes)
@@ -86,7 +85,7 @@ def _linked(groups: Groups) -> csr_array:
         nodes = nodes + n
     size = n if alone else n + len(groups)
     ends = np.concatenate([nodes, groups.members]), np.concatenate([groups.members, nodes])
-    graph = coo_array((np.ones(len(ends[0]), dtype=np.bool_), ends), shape=(size, size)).tocsr()
+    graph = sparse.coo_array((np.ones(len(ends[0]), dtype=np.bool_), ends), shape=(size, size)).tocsr()
     graph.sum_duplicates()
     return graph
 
@@ -97,7 +96,7 @@ def _breadth_first(groups: Groups) -> Integers:
     size = graph.shape[0]
     weight = np.zeros(size, dtype=np.int64)
     weight[size - len(groups) :] = groups.sizes
-    _, component = connected_components(graph, directed=False)
+    _, component = sparse.csgraph.connected_components(graph, directed=False)
     by_weight = np.argsort(-weight, kind="stable")
     _, first = np.unique(component[by_weight], return_index=True)
     roots = by_weight[first]  # of component 0, 1, ...: its largest group
@@ -109,14 +108,16 @@ def _breadth_first(groups: Groups) -> Integers:
     rows = np.concatenate([links.row, np.full(len(roots), size)])
     columns = np.concatenate([links.col, roots])
     shape = (size + 1, size + 1)
-    joined = coo_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=shape).tocsr()
-    visited = np.asarray(breadth_first_order(joined, size, return_predecessors=False), dtype=np.int64)[1:]
+    joined = sparse.coo_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=shape).tocsr()
+    found = sparse.csgraph.breadth_first_order(joined, size, return_predecessors=False)
+    visited = np.asarray(found, dtype=np.int64)[1:]
     visited = visited[np.argsort(place[component[visited]], kind="stable")]
     return visited[visited < groups.n]
 
 
 def _cuthill_mckee(groups: Groups) -> Integers:
-    order = np.asarray(reverse_cuthill_mckee(_linked(groups), symmetric_mode=True), dtype=np.int64)
+    found = sparse.csgraph.reverse_cuthill_mckee(_linked(groups), symmetric_mode=True)
+    order = np.asarray(found, dtype=np.int64)
     return order[order < groups.n]
 
 

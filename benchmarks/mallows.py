@@ -46,7 +46,7 @@ def main() -> None:
     for theta in (1e-8, 1e-5, 1e-3, 0.1):
         limits = _mallows_laws.digit_limits(theta, (SIZE - 1).bit_length())
         start = time.perf_counter()
-        code = _mallows_laws.inversion_counts(SIZE, limits, rng)
+        code = _mallows_laws.inversion_counts(SIZE, limits, rng)[0]
         drawing = time.perf_counter() - start
         rows.append(
             (f"Kendall-Mallows, theta = {theta:g}: NumPy", drawing + seconds(partial(_decoding.by_merging, code), 1))

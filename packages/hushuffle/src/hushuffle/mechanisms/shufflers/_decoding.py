@@ -24,6 +24,9 @@ Integers = npt.NDArray[np.int64]
 _LONG: Final = 1 << 18
 """Minimum length of a list for the compiled algorithm (compilation takes about a second per process)."""
 
+_WIDTH: Final = 64
+"""Length of the blocks that are built by insertion."""
+
 _LEAF: Final = 64
 """Number of places per leaf in the compiled algorithm: a leaf's counts fit into one line of the processor's cache."""
 
@@ -41,15 +44,15 @@ def decode(code: Integers) -> Integers:
 def by_merging(code: Integers) -> Integers:
     """Return the list of items with these inversion counts, computed with NumPy only.
 
-    Each block of consecutive items is a list in its final relative order. The gap of an item is the number of items
-    that come before the block and precede the item. Neighbouring blocks are merged in pairs.
+    Each block of consecutive items is a list in its final relative order; the shortest are built by insertion. The gap
+    of an item is the number of items that come before the block and precede the item. Neighbouring blocks are merged in
+    pairs.
 
     >>> by_merging(np.array([0, 1, 0, 2])).tolist()
     [1, 3, 0, 2]
     """
-    n, size = code.size, 1
-    items = np.arange(n, dtype=np.int64)
-    gaps = items - code
+    n, size = code.size, _WIDTH
+    items, gaps = _inserted(code)
     while size < n:
         full = n // (2 * size) * 2 * size
         for start, stop, second in ((0, full, size), (full, n, n - full - size)):
@@ -60,6 +63,21 @@ def by_merging(code: Integers) -> Integers:
     return items
 
 
+def _inserted(code: Integers) -> tuple[Integers, Integers]:
+    """Return the items in the final order of each block of `_WIDTH` items, and their gaps: one insertion at a time."""
+    n, width = code.size, _WIDTH
+    items = np.arange(-(-n // width) * width)
+    # The places of a block's items, one in each row, in the list that ends with the block.
+    places = np.append(items[:n] - code, items[n:]).astype(np.int32).reshape(-1, width).T.copy()
+    for last in range(1, width):
+        # An item that stands at the new item's place or after it moves by one place; the sign is -1 for it.
+        sign = np.right_shift(places[last] - 1 - places[:last], 31)
+        places[:last] -= sign
+    keys = np.sort(places.T.astype(np.int64) * width + np.arange(width), axis=1)
+    starts = items.reshape(-1, width)[:, :1]
+    return (keys % width + starts).ravel()[:n], (keys // width - np.arange(width)).ravel()[:n]
+
+
 def _merge(items: Integers, gaps: Integers, size: int) -> None:
     """Merge the first `size` columns of each row with the rest, in place.
 
@@ -67,17 +85,13 @@ def _merge(items: Integers, gaps: Integers, size: int) -> None:
     block with gap h precedes the place h.
     """
     rows, width = items.shape
-    row, stride = np.arange(rows)[:, None], int(gaps.max()) + width + 1
-    places = gaps[:, :size] + np.arange(size) + row * stride
-    wanted = gaps[:, size:] + row * stride
-    before = np.searchsorted(places.ravel(), wanted.ravel()).reshape(wanted.shape) - row * size
-    target = (before + np.arange(width - size) + row * width).ravel()
-    first = np.ones(rows * width, dtype=np.bool_)
-    first[target] = False
-    for array, moved in ((items, items[:, size:].flatten()), (gaps, (gaps[:, size:] - before).ravel())):
-        retained, merged = array[:, :size].flatten(), array.reshape(-1)
-        merged[target] = moved
-        merged[first] = retained
+    keys = np.hstack([gaps[:, size:], gaps[:, :size] + np.arange(size)])
+    moved = np.hstack([items[:, size:], items[:, :size]])
+    order = np.argsort(keys, axis=1, kind="stable")  # merges sorted runs
+    first = order >= width - size
+    order += width * np.arange(rows)[:, None]
+    items[:] = moved.ravel()[order]
+    gaps[:] = keys.ravel()[order] - np.cumsum(first, axis=1) + first
 
 
 @cache

@@ -44,36 +44,38 @@ _PRECISION: Final = 80
 CERTAIN: Final = 300.0
 """If theta is at least this, no item moves, except with probability n**2 e**-600."""
 
-_BLOCK: Final = 1 << 16
+BLOCK: Final = 1 << 16
 """Number of items that are drawn in one step, so that they fit into the processor's cache."""
 
 _FAINT: Final = 1 << 20
 """Smaller weights are ignored; the unit is 2**-200 of the largest weight."""
 
 
-def kendall(n: int, theta: float, rng: Randomness) -> Integers:
-    """Draw a permutation, shape (n,), from the Kendall-Mallows distribution about the identity; theta in [0, inf]."""
+def kendall(n: int, theta: float, times: int, rng: Randomness) -> Integers:
+    """Draw permutations, shape (times, n), from the Kendall-Mallows distribution about the identity; theta >= 0."""
     if theta == 0:
-        return rng.permutation(n)
+        return np.stack([rng.permutation(n) for _ in range(times)])
     limits = digit_limits(theta, max(n - 1, 0).bit_length())
     if not limits:
-        return np.arange(n, dtype=np.int64)
-    return decode(inversion_counts(n, limits, rng))
+        return np.tile(np.arange(n, dtype=np.int64), (times, 1))
+    # The counts of several permutations, one after the other, are those of a permutation that permutes in blocks of n.
+    items = decode(inversion_counts(n, limits, rng, times).ravel()).reshape(times, n)
+    return items - n * np.arange(times)[:, None]
 
 
-def inversion_counts(n: int, limits: tuple[int, ...], rng: Randomness) -> Integers:
-    """Draw the inversion counts V_0..V_{n-1}, shape (n,); digit k is 1 with probability limits[k] / 2**80."""
-    code = np.empty(n, dtype=np.int64)
-    for start in range(0, n, _BLOCK):
-        items = np.arange(start, min(start + _BLOCK, n), dtype=np.int64)
+def inversion_counts(n: int, limits: tuple[int, ...], rng: Randomness, times: int = 1) -> Integers:
+    """Draw inversion counts V_0..V_{n-1}, shape (times, n); digit k is 1 with probability limits[k] / 2**80."""
+    code, block = np.empty((n, times), dtype=np.int64), max(1, BLOCK // times)
+    for start in range(0, n, block):
+        items = np.arange(start, min(start + block, n), dtype=np.int64).repeat(times)
         drawn = _propose(items, limits, rng)
         again = np.flatnonzero(drawn > items)
         while again.size:
             redrawn = _propose(items[again], limits, rng)
             drawn[again] = redrawn
             again = again[redrawn > items[again]]
-        code[start : start + items.size] = drawn
-    return code
+        code[start : start + block] = drawn.reshape(-1, times)
+    return code.T
 
 
 def _propose(items: Integers, limits: tuple[int, ...], rng: Randomness) -> Integers:
@@ -112,13 +114,14 @@ def digit_limits(theta: float, digits: int) -> tuple[int, ...]:
     return tuple(limits)
 
 
-def hamming(n: int, theta: float, rng: Randomness) -> Integers:
-    """Draw a permutation, shape (n,), from the Hamming-Mallows distribution about the identity; theta in [0, inf]."""
-    order = rng.permutation(n)
-    free = order[: n - frozen(n, theta, rng)]
-    result = np.arange(n, dtype=np.int64)
-    # The first items of a uniform permutation are a uniform set in uniform order.
-    result[np.sort(free)] = free
+def hamming(n: int, theta: float, times: int, rng: Randomness) -> Integers:
+    """Draw permutations, shape (times, n), from the Hamming-Mallows distribution about the identity; theta >= 0."""
+    result = np.tile(np.arange(n, dtype=np.int64), (times, 1))
+    for row in result:
+        order = rng.permutation(n)
+        free = order[: n - frozen(n, theta, rng)]
+        # The first items of a uniform permutation are a uniform set in uniform order.
+        row[np.sort(free)] = free
     return result
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -17,7 +17,7 @@ from hushuffle.randomness import Randomness, secure
 
 Distance: TypeAlias = Literal["kendall", "hamming"]
 
-_LAWS: Final[dict[str, Callable[[int, float, Randomness], npt.NDArray[np.int64]]]] = {
+_LAWS: Final[dict[str, Callable[[int, float, int, Randomness], npt.NDArray[np.int64]]]] = {
     "kendall": _mallows_laws.kendall,
     "hamming": _mallows_laws.hamming,
 }
@@ -51,13 +51,24 @@ def sample_mallows(
     >>> hs.order.sample_mallows(12, theta=1.0, rng=hs.reproducible(1)).tolist()
     [0, 2, 1, 4, 3, 5, 6, 7, 8, 9, 10, 11]
     """
+    return next(several_mallows(n, theta=theta, distance=distance, samples=1, rng=rng))
+
+
+def several_mallows(
+    n: int, *, theta: float, distance: Distance, samples: int, rng: Randomness | None
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield `samples` permutations as `sample_mallows` draws them; short ones are drawn together, which is faster."""
     size = _checks.integer("n", n, low=1, high=_MOST)
     level, law = dispersion(theta), _LAWS[checked_distance(distance)]
     source = secure() if rng is None else rng
     if not source.sequential:
         hint = "Use secure() for the shuffle; only the randomizer may use keyed randomness."
         _checks.reject("rng", "secure() or reproducible(seed) for a permutation", "<keyed>", hint)
-    return np.arange(size, dtype=np.int64) if level == math.inf else law(size, level, source)
+    together = max(1, _mallows_laws.BLOCK // size)
+    for start in range(0, samples, together):
+        times = min(together, samples - start)
+        still = np.tile(np.arange(size, dtype=np.int64), (times, 1))
+        yield from still if level == math.inf else law(size, level, times, source)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -27,11 +27,10 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from hushuffle import _checks
-from hushuffle.mechanisms.shufflers import sample_mallows
 from hushuffle.mechanisms.shufflers._mallows_laws import CERTAIN, frozen_law
-from hushuffle.mechanisms.shufflers.mallows import Distance, checked_distance, dispersion
+from hushuffle.mechanisms.shufflers.mallows import Distance, checked_distance, dispersion, several_mallows
 from hushuffle.model import Bound, Citation
-from hushuffle.randomness import Randomness, secure
+from hushuffle.randomness import Randomness
 
 Floats = npt.NDArray[np.float64]
 
@@ -115,7 +114,7 @@ def displacement(
         return _exactly(_equally(size, min(level, _STILL)))
     if size <= _EXACT:
         return _exactly(_kendall(size, level))
-    return _simulated(size, level, draws, trust, secure() if rng is None else rng)
+    return _simulated(size, level, draws, trust, rng)
 
 
 def mean_inversions(n: int, theta: float) -> float:
@@ -173,10 +172,11 @@ def _kendall(n: int, theta: float) -> Floats:
     return law
 
 
-def _simulated(n: int, theta: float, samples: int, confidence: float, rng: Randomness) -> Displacement:
+def _simulated(n: int, theta: float, samples: int, confidence: float, rng: Randomness | None) -> Displacement:
     seen, means, places = np.zeros(n), np.empty(samples), np.arange(n)
-    for draw in range(samples):
-        moved = np.abs(sample_mallows(n, theta=theta, rng=rng) - places)
+    orders = several_mallows(n, theta=theta, distance="kendall", samples=samples, rng=rng)
+    for draw, order in enumerate(orders):
+        moved = np.abs(order - places)
         seen += np.bincount(moved, minlength=n)
         means[draw] = moved.mean()
     half = float(stdtrit(samples - 1, (1 + confidence) / 2)) * float(means.std(ddof=1)) / math.sqrt(samples)

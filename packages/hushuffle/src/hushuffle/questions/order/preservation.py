@@ -22,15 +22,16 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.errors import NumericalError
-from hushuffle.mechanisms.shufflers import MallowsShuffle, sample_mallows
+from hushuffle.mechanisms.shufflers import MallowsShuffle
 from hushuffle.mechanisms.shufflers._mallows_laws import CERTAIN, frozen_law
+from hushuffle.mechanisms.shufflers.mallows import several_mallows
 from hushuffle.model import Bound
 from hushuffle.model.citation import MEEHAN
 from hushuffle.model.groups import Groups, GroupsLike
 from hushuffle.numerics.binomial import lower_tail, upper_tail
 from hushuffle.numerics.roots import farthest
 from hushuffle.numerics.trials import clopper_pearson
-from hushuffle.randomness import Randomness, secure
+from hushuffle.randomness import Randomness
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -267,18 +268,17 @@ def _bracket(lower: float, upper: float) -> Bound:
 
 def _simulated(shuffler: MallowsShuffle, groups: Groups, samples: int, rng: Randomness | None) -> list[Integers]:
     """Return the number of preserved places of each group, shape (g,), for each of `samples` permutations."""
-    n, source = groups.n, secure() if rng is None else rng
+    n = groups.n
     rank = np.empty(n, dtype=np.int64)
     rank[shuffler.reference] = np.arange(n)
     owners = np.repeat(np.arange(len(groups)), groups.sizes)
     keys = np.sort(owners * n + rank[groups.members])
     places = keys - owners * n
     inside = _membership(keys, owners, n, len(groups))
-    counts = []
-    for _ in range(samples):
-        tau = sample_mallows(n, theta=shuffler.theta, distance=shuffler.distance, rng=source)
-        counts.append(np.add.reduceat(inside(tau[places]).astype(np.int64), groups.offsets[:-1]))
-    return counts
+    return [
+        np.add.reduceat(inside(tau[places]).astype(np.int64), groups.offsets[:-1])
+        for tau in several_mallows(n, theta=shuffler.theta, distance=shuffler.distance, samples=samples, rng=rng)
+    ]
 
 
 def _membership(keys: Integers, owners: Integers, n: int, groups: int) -> Callable[[Integers], Flags]:

@@ -30,6 +30,8 @@ from hushuffle.numerics import binomial, max_load
 from hushuffle.numerics.max_load import TOLERANCE, Cells, expected_max_load, expected_max_ratio
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from hushuffle.mechanisms.randomizers import Symmetric
     from hushuffle.numerics.binomial import Floats
     from hushuffle.questions.qif.knowledge import Knowledge
@@ -41,6 +43,9 @@ _LOG_TAIL: Final = -45.0
 _FEW_VALUES: Final = 16
 _MOST_BINS: Final = 96
 _WINDOW_LIMIT: Final = 1 << 21
+_APART: Final = 8
+"""Every eighth point shows whether a lower bound may be useful."""
+
 _HARDLY_ANY: Final = 0.5
 
 
@@ -67,8 +72,10 @@ def upper_rate(knowledge: Knowledge) -> float:
     return min(1.0, (float(masses @ rates) + lost) * (1 + COARSE + max_load.ACCURACY + 2 * binomial.margin(m)))
 
 
-def lower_rate(knowledge: Knowledge) -> float:
+def lower_rate(knowledge: Knowledge, *, wanted: float = 0.0) -> float:
     """Return a lower bound on G, rounded down, if all m have one value, k >= 3; bins lower V - 1/k by less than 1e-2.
+
+    If a few bins show that it is at most `wanted`, the result is 0.
 
     Source: docs/theory/guessing.md, Theorem 7.
     """
@@ -77,10 +84,16 @@ def lower_rate(knowledge: Knowledge) -> float:
     _, side, side_masses, _ = bins(unknown, (k - 1) / k, k)
     reports = own[:, None] + side[None, :] + 1
     points = np.unique(np.linspace(reports.min(), reports.max(), max(own.size, side.size) + 1).astype(np.int64))
-    rates = np.array([shuffle_rate(int(point), k - 1, tolerance=COARSE) for point in points])
-    above = rates[np.searchsorted(points, reports)]
+
+    def mean(points: npt.NDArray[np.int64], places: npt.NDArray[np.intp]) -> float:
+        rates = np.array([shuffle_rate(int(point), k - 1, tolerance=COARSE) for point in points])
+        return float(own_masses @ rates[places] @ side_masses) * (1 - 1 / k)
+
+    some = points[::_APART]
+    if mean(some, np.searchsorted(some, reports, side="right") - 1) <= wanted:
+        return 0.0
     rounding = COARSE + max_load.ACCURACY + 2 * binomial.margin(m) + 2 * binomial.margin(unknown)
-    return float(own_masses @ above @ side_masses) * (1 - 1 / k) * (1 - rounding)
+    return mean(points, np.searchsorted(points, reports)) * (1 - rounding)
 
 
 def bins(trials: int, chance: float, k: int) -> tuple[Floats, Floats, Floats, float]:

@@ -31,7 +31,7 @@ def capacity_ends(matrix: Floats, *, tolerance: float = 1e-9, work: int = WORK_L
     >>> [round(end, 4) for end in capacity_ends(np.array([[0.89, 0.11], [0.11, 0.89]]))]
     [0.5001, 0.5001]
     """
-    aim = tolerance * math.log(2) / 4  # Newton's steps make this cheap
+    aim, near = tolerance * math.log(2), False
     matrix = np.asarray(matrix, dtype=np.float64)
     matrix = matrix[:, matrix.max(axis=0) > 0] / matrix.sum(axis=1, keepdims=True)
     inputs, outputs = matrix.shape
@@ -47,15 +47,16 @@ def capacity_ends(matrix: Floats, *, tolerance: float = 1e-9, work: int = WORK_L
         information = float(prior @ gains)
         lower = max(lower, information * (1 - rounding) - rounding)
         upper = min(upper, float(gains.max()) * (1 + rounding) + rounding)
-        if upper - lower <= aim:
+        if near:
             break
+        near = upper - lower <= aim  # the last step is one of Newton's, which narrows the bounds
         # Use longer steps while they improve the bound, else Arimoto's step: the bounds hold for any prior.
         if information > best or step == 1.0:
             anchor, step = (prior, gains), min(_LONGEST, 1.5 * step if information > best else 1.0)
             best = max(best, information)
         else:
             step = 1.0
-        if turn < max(_FIRST, inputs) or turn.bit_count() > 1:
+        if not near and (turn < max(_FIRST, inputs) or turn.bit_count() > 1):
             prior = np.maximum(anchor[0] * np.exp(step * (anchor[1] - anchor[1].max())), _FLOOR)
         else:
             prior, step = np.maximum(_newton(matrix, *anchor), _FLOOR), 1.5

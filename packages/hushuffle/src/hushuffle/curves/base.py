@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Citation, Kind, Witness
+from hushuffle.numerics.binomial import EPS
 from hushuffle.numerics.roots import EDGE, about, first_below, last_above
 
 LARGEST: Final = 300.0
@@ -27,7 +28,7 @@ _FARTHEST: Final = 500.0
 NEAR: Final = 1e-3
 """Relative accuracy with which a first search finds where the worst datasets are selected."""
 
-_SLACKS: Final = (0.1, 0.45, 0.85)
+_SLACKS: Final = (0.1, 0.45, 0.6, 0.85)
 """Distances from the approximate epsilon, in units of the tolerance, at which bounds are tried in this order."""
 
 _LEAST: Final = 1e-9
@@ -125,10 +126,12 @@ class PrivacyCurve(ABC):
         law = self.near(delta)
         root = law.about(delta, law.guess() if guess is None else guess, relative=tolerance / 20)
         beyond, before = ([root * (1 + sign * slack * tolerance) for slack in _SLACKS] for sign in (1, -1))
-        upper = next((place for place in beyond if place >= law.pure or law.holds(place, delta)), None)
-        ends = ((place, law.seen_at(place, delta)) for place in before if place > 0)
+        upper = next((place for place in beyond if place >= law.pure or law.holds(place, delta)), math.inf)
+        least = upper / (1 + tolerance) * (1 + 4 * EPS)  # the smallest lower bound of a narrow bracket
+        places = [place for place in before if place > least] + [least] * math.isfinite(least)
+        ends = ((place, law.seen_at(place, delta)) for place in places)
         lower, witness = next(((place, witness) for place, witness in ends if witness is not None), (0.0, None))
-        if upper is None or witness is None or upper > lower * (1 + tolerance):
+        if witness is None:
             return self.epsilon(delta)
         return bracket(lower, min(upper, law.pure), unit="nats", sources=law.sources, witness=witness)
 

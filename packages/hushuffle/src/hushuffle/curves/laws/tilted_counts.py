@@ -72,7 +72,7 @@ def hockey_stick(
     gap, b = truth - lie if theta is None else theta, np.expm1(np.atleast_2d(epsilon))
     a, doubt = gap - b * lie, 4 * EPS * (gap + b * lie)
     positive, otherwise = a > 0, np.where(a > -doubt, doubt, 0.0)
-    a = np.where(positive, a, gap)
+    a = np.where(positive, a, 1.0)
     chances = (truth, lie, 0.5) if np.any(others.dummies) else (truth, lie)
     counts = [np.atleast_2d(others.ones), np.atleast_2d(others.zeros)]
     counts += [others.dummies + np.zeros_like(counts[0])] * (len(chances) - 2)

@@ -109,15 +109,15 @@ def _breadth_first(groups: Groups) -> Integers:
     columns = np.concatenate([links.col, roots])
     shape = (size + 1, size + 1)
     joined = sparse.coo_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=shape).tocsr()
-    found = sparse.csgraph.breadth_first_order(joined, size, return_predecessors=False)
-    visited = np.asarray(found, dtype=np.int64)[1:]
+    listed = sparse.csgraph.breadth_first_order(joined, size, return_predecessors=False)
+    visited = np.asarray(listed, dtype=np.int64)[1:]
     visited = visited[np.argsort(place[component[visited]], kind="stable")]
     return visited[visited < groups.n]
 
 
 def _cuthill_mckee(groups: Groups) -> Integers:
-    found = sparse.csgraph.reverse_cuthill_mckee(_linked(groups), symmetric_mode=True)
-    order = np.asarray(found, dtype=np.int64)
+    listed = sparse.csgraph.reverse_cuthill_mckee(_linked(groups), symmetric_mode=True)
+    order = np.asarray(listed, dtype=np.int64)
     return order[order < groups.n]
 
 

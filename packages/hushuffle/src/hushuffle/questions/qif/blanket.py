@@ -89,8 +89,8 @@ def lower_rate(knowledge: Knowledge, *, wanted: float = 0.0) -> float:
         rates = np.array([shuffle_rate(int(point), k - 1, tolerance=COARSE) for point in points])
         return float(own_masses @ rates[places] @ side_masses) * (1 - 1 / k)
 
-    some = points[::_APART]
-    if mean(some, np.searchsorted(some, reports, side="right") - 1) <= wanted:
+    sparse = points[::_APART]
+    if mean(sparse, np.searchsorted(sparse, reports, side="right") - 1) <= wanted:
         return 0.0
     rounding = COARSE + max_load.ACCURACY + 2 * binomial.margin(m) + 2 * binomial.margin(unknown)
     return mean(points, np.searchsorted(points, reports)) * (1 - rounding)

@@ -92,6 +92,8 @@ class Binary(ReportCurve):
     @staticmethod
     def _worst(cases: Sequence[tuple[Binary, float]]) -> list[float]:
         law, pure = cases[0][0].law, cases[0][0].pure
+        if all(epsilon >= pure for _, epsilon in cases):
+            return [0.0] * len(cases)
         bounds = Blocks.worst([(curve.blocks, epsilon) for curve, epsilon in cases], **_chances(law))
         return [
             max(min(bound, local_divergence(law, epsilon)), _TINY) if epsilon < pure else 0.0

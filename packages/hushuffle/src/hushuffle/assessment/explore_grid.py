@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -18,6 +19,7 @@ from hushuffle.mechanisms.randomizers.report_law import averages_to_dummies
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler, Shuffler, UniformShuffle
 from hushuffle.model import Bound, Progress
 from hushuffle.model.explorer import Adversary, Axis, GridPoint
+from hushuffle.numerics.normal_pair import level_between
 from hushuffle.questions import dp, pie, qif
 from hushuffle.specification import Specification
 from hushuffle.specification.exposure import Exposure
@@ -26,12 +28,19 @@ _TOLERANCE: Final = 0.05
 """Largest relative width of the brackets of epsilon that are not the deployment's own."""
 
 _LEAST: Final = 1e-6
+_WIDEST: Final = 10.0
+"""Largest approximate standard deviation of a privacy loss (nats)."""
+
+_BLIND: Final = 1e-3
+"""A guess is as good as blind if it is right at most this part more often: more people need no point of the grid."""
+
 _FEWEST: Final = 2
 _FINE: Final = 2
 """If at least every second number of people is computed, a third of the smallest number is computed as well."""
 
 _SEVERAL: Final = "This figure is defined only for one report per person; here a person sends several."
 _SENT_ONCE: Final = "Re-identification is analysed only for one report per person; here a person may send several."
+_GUESSERS: Final[dict[str, Guesser]] = {"uninformed": Uninformed(), "strong": Strong()}
 _COARSE_EPSILONS: Final = (1.0, 2.5, 4.0)
 _FINE_EPSILONS: Final = (2.0, 3.5, 5.0)
 _REFUSED: Final = (InvalidInputError, NumericalError, UnsupportedProtocolError)
@@ -71,11 +80,11 @@ class Deployments:
         """Whether a figure may take a second to compute, so that few points are computed."""
         return takes_long(self.own, self.exposure)
 
-    def searched(self, k: int) -> bool:
-        """Whether, with k values, the search for bounds takes much longer than the evaluation of bounds."""
-        symmetric = self.own.randomizer.law().symmetric
+    @property
+    def searched(self) -> bool:
+        """Whether the search for bounds takes much longer than the evaluation of bounds."""
         hidden = self.own.reveals is Reveals.MULTISET and not (self.sends and self.own.truthful)
-        return hidden and self.exposure.alone and (symmetric is None or k > 2)
+        return hidden and self.exposure.alone
 
     def randomizer(self, k: int, epsilon: float) -> Mechanism:
         return _randomizer(self, k, epsilon)
@@ -151,7 +160,7 @@ def adversaries(
     rows: list[tuple[Adversary, list[_Place], Callable[[_Place], Iterator[Bound]]]] = [
         (central, places, partial(_central, deployments, {}))
     ]
-    for key, who in (("uninformed", Uninformed()), ("strong", Strong())):
+    for key, who in _GUESSERS.items():
         guessing = Adversary(key=key, name=who.phrase, sentence=guess, colluding=True)
         rows.append((guessing, guessed, partial(_guess, deployments, who)))
     named = "The adversary names a sender correctly {often} of the time, for any relation of people and answers."
@@ -202,7 +211,7 @@ def _places(deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Ax
         # Figures with fewer dummies are upper bounds of those with more: only lower bounds are missing.
         people = {own, most}
         if quick:
-            people |= {int(n.stops[0])} if deployments.searched(own_k) else set(sizes[::2])
+            people |= {int(n.stops[0])} if deployments.searched and own_k > 2 else set(sizes[::2])
         counts = {others[len(others) // 2], max(others)}
         yield from _box([own_k], people, {min(noises), noise}, counts, deltas[-2:])
         yield from _box(other_k, {own, most}, {min(noises), noise}, [max(others)], deltas[-2:])
@@ -265,6 +274,8 @@ def _asked(
     start, end = share
     for done, place in enumerate(places):
         tell(adversary.name, start + (end - start) * done / len(places))
+        if adversary.key in _GUESSERS and any(_blind(point, place) for point in points):
+            continue
         try:
             for delta, bound in zip(place.deltas, figures(place), strict=True):
                 k, people, epsilon, dummies = place.k, place.people, place.epsilon, place.dummies
@@ -275,32 +286,39 @@ def _asked(
     return replace(adversary, points=tuple(points))
 
 
+def _blind(point: GridPoint, place: _Place) -> bool:
+    """Whether guesses at a point, with at most as many people and all else equal, are nearly blind."""
+    alike = (point.k, point.epsilon, point.dummies) == (place.k, place.epsilon, place.dummies)
+    return alike and point.people <= place.people and point.bound.upper <= (1 + _BLIND) / place.k
+
+
 def _built(deployments: Deployments, place: _Place) -> Protocol:
     return deployments.protocol(k=place.k, people=place.people, epsilon=place.epsilon, dummies=place.dummies)
 
 
-def _central(deployments: Deployments, ratios: dict[float, float], place: _Place) -> Iterator[Bound]:
-    """Central epsilon at each delta; `ratios` has, by delta, that of the last place divided by its approximation."""
+def _central(deployments: Deployments, ratios: dict[tuple[int, float, float], float], place: _Place) -> Iterator[Bound]:
+    """Central epsilon at each delta; `ratios` has those of the last number of people, divided by approximations."""
     protocol, exposure = _built(deployments, place), deployments.exposure
     curve = exposure.curve(protocol)
-    if not deployments.searched(place.k) or protocol == deployments.own:
+    if not deployments.searched or protocol == deployments.own:
         yield from (curve.epsilon(delta) for delta in place.deltas)
         return
+    spread = _spread(protocol)
     for delta in place.deltas:
-        approximate = _about(protocol, curve.pure, delta)
-        bound = curve.within(delta, _TOLERANCE, approximate * ratios.get(delta, 1.0))
-        ratios[delta] = max(bound.lower, _LEAST) / approximate
+        at = (place.k, place.epsilon, delta)
+        approximate = min(level_between(spread, delta), curve.pure) or curve.pure / 4
+        bound = curve.within(delta, _TOLERANCE, approximate * ratios.get(at, 1.0))
+        ratios[at] = max(bound.lower, _LEAST) / approximate
         yield bound
 
 
-def _about(protocol: Protocol, pure: float, delta: float) -> float:
-    """Approximate central epsilon (nats) at which a search starts."""
+def _spread(protocol: Protocol) -> float:
+    """Approximate standard deviation of the privacy loss (nats), with which the search for epsilon starts."""
     law = protocol.shuffler.dummy_law
-    typical = protocol if law is None else protocol.with_dummies(law.middle)
     try:
-        return dp.approximate(typical, delta=delta).upper or pure / 4
+        return min(math.sqrt(dp.information(protocol if law is None else protocol.with_dummies(law.middle))), _WIDEST)
     except UnsupportedProtocolError:
-        return pure / 2
+        return 1.0
 
 
 def _guess(deployments: Deployments, guesser: Guesser, place: _Place) -> Iterator[Bound]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -30,6 +31,7 @@ def explore(specification: Path, /, *, out: Path | None = None) -> Exit:
     refuse_folder(file.parent)
     if file.is_dir():
         refuse_file(file)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for its small matrices, more threads take longer together
     # Imported here, so that `hushuffle --help` does not wait for numerics.
     from hushuffle import report  # noqa: PLC0415
     from hushuffle.assessment.explore import explore as run  # noqa: PLC0415

@@ -124,7 +124,7 @@ class PrivacyCurve(ABC):
         if type(self).epsilon is not PrivacyCurve.epsilon:
             return self.epsilon(delta)
         law = self.near(delta)
-        root = law.about(delta, law.guess() if guess is None else guess, relative=tolerance / 20)
+        root = law.about(delta, law.guess() if guess is None else guess, relative=tolerance / 10)
         beyond, before = ([root * (1 + sign * slack * tolerance) for slack in _SLACKS] for sign in (1, -1))
         upper = next((place for place in beyond if place >= law.pure or law.holds(place, delta)), math.inf)
         least = upper / (1 + tolerance) * (1 + 4 * EPS)  # the smallest lower bound of a narrow bracket

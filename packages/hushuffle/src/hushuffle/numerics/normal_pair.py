@@ -5,12 +5,14 @@ Source: Dong, Roth, Su 2022, Corollary 1 (the curve of a Gaussian mechanism).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from hushuffle.numerics.binomial import Floats
+from hushuffle.numerics.roots import about
 
 _HALVINGS = 70
 
@@ -47,14 +49,15 @@ def shift_between(level: Floats | float, value: Floats | float) -> Floats:
 
 
 def level_between(shift: float, value: float) -> float:
-    """Return the level >= 0 at which `excess` at `shift` equals `value`; 0 if `excess` at level 0 is smaller.
+    """Return the level >= 0 at which `excess` at `shift` equals `value` in (0, 1); 0 if `excess` at level 0 is smaller.
 
     >>> round(level_between(1.0, 0.126936), 4)
     1.0
     """
-    high = shift**2 / 2 + 40 * shift
-    level = float(_halved(lambda x: value - excess(shift, x), np.zeros(()), high))
-    return 0.0 if float(excess(shift, 0.0)) <= value else level
+    if float(excess(shift, 0.0)) <= value:
+        return 0.0
+    high, guess = shift**2 / 2 + 40 * shift, shift * math.sqrt(-math.log(value))
+    return about(lambda x: float(excess(shift, x)), value, high=high, guess=guess, relative=1e-9, least=0.0)
 
 
 def _halved(rising: Callable[[Floats], Floats], low: Floats, high: float) -> Floats:

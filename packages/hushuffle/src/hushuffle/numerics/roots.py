@@ -71,7 +71,7 @@ def _edge(
         value = 0.0 if x >= high else function(x)
         ends[value <= level] = x
         points = [*points[-2:], (x, _depth(value))]
-        root, error = _predicted(points, _depth(level))
+        root, error = _predicted(points, _depth(level), side)
         near = error <= relative * root / 4
         if side < 0 and (near or ends[1] <= least):
             return max(root, least) if near else least
@@ -96,12 +96,12 @@ def _depth(value: float) -> float:
     return math.sqrt(-logarithm) if logarithm < 0 else -logarithm
 
 
-def _predicted(points: list[tuple[float, float]], depth: float) -> tuple[float, float]:
+def _predicted(points: list[tuple[float, float]], depth: float, side: int) -> tuple[float, float]:
     """Return where up to three points (x, depth) predict the depth, and the approximate error of the prediction."""
     last, at_last = points[-1]
     if len(points) == 1:
         share = depth / at_last if depth > 0 and at_last > 0 else (2.0 if depth > at_last else 0.5)
-        return last * min(max(share, 0.25), 4.0), math.inf
+        return last * min(max(share, 0.25), 4.0), abs(share - 1) * last if side < 0 else math.inf
     before, at_before = points[-2]
     if at_last == at_before:
         return math.nan, math.inf

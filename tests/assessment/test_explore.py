@@ -325,6 +325,34 @@ def test_ends_found_soon_are_ends_and_near(delta: float, guess: float) -> None:
         assert curve_of(bare).within(delta, 0.02, guess).upper == hs.dp.epsilon(bare, delta=delta).upper
 
 
+@pytest.mark.parametrize(
+    "survey",
+    [
+        hs.Protocol(randomizer=hs.SubsetSelection(k=6, epsilon=3.0), shuffler=hs.UniformShuffle(), n=40),
+        hs.Protocol(randomizer=hs.HadamardResponse(k=6, epsilon=2.0), shuffler=hs.UniformShuffle(), n=3_000),
+        hs.Protocol(randomizer=hs.SquareWave(bins=5, epsilon=1.0), shuffler=hs.UniformShuffle(), n=60),
+        hs.Protocol(
+            randomizer=hs.RandomizedResponse(k=5, epsilon=2.0),
+            shuffler=hs.Scrambler(dummies=hs.DummyLaw.binomial(trials=400, p=0.5)),
+            n=2_000,
+        ),
+    ],
+)
+def test_a_bracket_for_charts_is_at_most_five_per_cent_wider(survey: hs.Protocol) -> None:
+    for delta in (1e-8, 1e-4):
+        exact, found = hs.dp.epsilon(survey, delta=delta), curve_of(survey).within(delta, 0.05)
+        assert exact.lower / 1.05 <= found.lower <= exact.upper
+        assert exact.lower <= found.upper <= exact.upper * 1.05
+
+
+def test_nearly_blind_guesses_are_computed_for_the_fewest_people_alone() -> None:
+    made = explored(SURVEY.replace("n = 60", f"n = {10**9}").replace("k = 2", "k = 3"))
+    for adversary in made.adversaries[1:3]:
+        alike = [point for point in adversary.points if (point.k, point.epsilon, point.dummies) == (3, 0.25, 0)]
+        assert [point.people for point in alike] == [10**7]
+        assert alike[0].bound.upper <= 1.001 / 3
+
+
 @pytest.mark.parametrize("chosen", [0.25, 2.0, 6.0, 8.0, 39.0])
 def test_the_slider_of_noise_reaches_beyond_the_files_own_value_on_both_sides(chosen: float) -> None:
     stops = axes(explored(SURVEY.replace("epsilon = 1.0", f"epsilon = {chosen}").replace("uniform", "none")))["epsilon"]

@@ -300,11 +300,11 @@ def _central(deployments: Deployments, ratios: dict[tuple[int, float, float], fl
     """Central epsilon at each delta; `ratios` has those of the last number of people, divided by approximations."""
     protocol, exposure = _built(deployments, place), deployments.exposure
     curve = exposure.curve(protocol)
-    if not deployments.searched or protocol == deployments.own:
-        yield from (curve.epsilon(delta) for delta in place.deltas)
-        return
-    spread = _spread(protocol)
+    own, spread = protocol == deployments.own, _spread(protocol)
     for delta in place.deltas:
+        if not deployments.searched or (own and delta == deployments.specification.targets.delta):
+            yield curve.epsilon(delta)
+            continue
         at = (place.k, place.epsilon, delta)
         approximate = min(level_between(spread, delta), curve.pure) or curve.pure / 4
         bound = curve.within(delta, _TOLERANCE, approximate * ratios.get(at, 1.0))

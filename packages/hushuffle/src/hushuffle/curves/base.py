@@ -31,6 +31,9 @@ NEAR: Final = 1e-3
 _SLACKS: Final = (0.1, 0.45, 0.6, 0.85)
 """Distances from the approximate epsilon, in units of the tolerance, at which bounds are tried in this order."""
 
+_QUICK: Final = 0.01
+"""Smallest tolerance for which `quick` curves are used."""
+
 _LEAST: Final = 1e-9
 """Smallest epsilon (nats) that an approximate search returns."""
 
@@ -88,17 +91,18 @@ class PrivacyCurve(ABC):
         >>> print(pair.epsilon(1e-3))
         0.1245 to 0.1246 nats (certified bracket)
         """
-        if delta == 0:
-            return self.pure_bound()
+        return self.pure_bound() if delta == 0 else self.near(delta).searched(delta)
+
+    def searched(self, delta: float, relative: float = EDGE) -> Bound:
+        """Return `epsilon` of a curve that is `near` delta, with ends that are `relative` away from the best ends."""
         if self.revealing and delta < self.certain:
             return Bound.exact(math.inf, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
-        law = self.near(delta)
-        subset, place = law, law.guess()
+        law, subset, place = self, self, self.guess()
         if type(law).contenders is not PrivacyCurve.contenders:
             place = law.place(delta, place)
             subset = law.contenders(place)
-        lower, witness = _lower_end(subset, delta, place)
-        upper = _upper_end(law, subset, delta, lower)
+        lower, witness = _lower_end(subset, delta, place, relative=relative)
+        upper = _upper_end(law, subset, delta, lower, relative)
         return bracket(lower, upper, unit="nats", sources=law.sources, witness=witness)
 
     def place(self, delta: float, guess: float) -> float:
@@ -111,7 +115,7 @@ class PrivacyCurve(ABC):
         return about(self.likely, delta, high=high, guess=min(guess, high / 1.01), relative=relative, least=_LEAST)
 
     def within(self, delta: float, tolerance: float, guess: float | None = None) -> Bound:
-        """Return a certified bracket as `epsilon` does, or one whose width is at most `tolerance` times its value.
+        """Return a certified bracket that is wider than that of `epsilon` by at most `tolerance` times its value.
 
         A search approximates epsilon. Then bounds on both sides are verified.
 
@@ -123,21 +127,27 @@ class PrivacyCurve(ABC):
         """
         if type(self).epsilon is not PrivacyCurve.epsilon:
             return self.epsilon(delta)
-        law = self.near(delta)
+        law = self.near(delta).quick() if tolerance >= _QUICK else self.near(delta)
+        quick = law.quick() if tolerance >= _QUICK else law
         root = law.about(delta, law.guess() if guess is None else guess, relative=tolerance / 10)
         beyond, before = ([root * (1 + sign * slack * tolerance) for slack in _SLACKS] for sign in (1, -1))
-        upper = next((place for place in beyond if place >= law.pure or law.holds(place, delta)), math.inf)
+        tries = [(quick, beyond[quick is not law]), *((law, place) for place in beyond[1:])]
+        upper = next((place for curve, place in tries if place >= law.pure or curve.holds(place, delta)), math.inf)
         least = upper / (1 + tolerance) * (1 + 4 * EPS)  # the smallest lower bound of a narrow bracket
         places = [place for place in before if place > least] + [least] * math.isfinite(least)
         ends = ((place, law.seen_at(place, delta)) for place in places)
         lower, witness = next(((place, witness) for place, witness in ends if witness is not None), (0.0, None))
         if witness is None:
-            return self.epsilon(delta)
+            return law.searched(delta, tolerance / 10)
         return bracket(lower, min(upper, law.pure), unit="nats", sources=law.sources, witness=witness)
 
     def holds(self, epsilon: float, delta: float) -> bool:
         """Return whether `upper(epsilon)` is at most `delta`; this may be faster than `upper`."""
         return self.upper(epsilon) <= delta
+
+    def quick(self) -> PrivacyCurve:
+        """Return a curve that takes less time, with somewhat wider bounds on epsilon; this curve if there is none."""
+        return self
 
     def seen_at(self, epsilon: float, delta: float) -> Witness | None:
         """Return datasets whose lower bound at `epsilon` exceeds `delta`, or None; this may be faster than `lower`."""
@@ -240,20 +250,20 @@ def spread(laws: Laws) -> Laws:
     return [(part, times * each) for law, times in laws for part, each in law.parts]
 
 
-def _upper_end(law: PrivacyCurve, subset: PrivacyCurve, delta: float, guess: float) -> float:
+def _upper_end(law: PrivacyCurve, subset: PrivacyCurve, delta: float, guess: float, relative: float) -> float:
     if guess == 0 and subset.upper(0.0) <= delta and law.upper(0.0) <= delta:  # otherwise some lower bound is positive
         return 0.0
     if law.pure > LARGEST and law.upper(LARGEST) > delta:
         return law.pure
     high = min(law.pure, LARGEST)
-    point = first_below(subset.upper, delta, high=high, guess=guess)
+    point = first_below(subset.upper, delta, high=high, guess=guess, relative=relative)
     if subset is law or law.holds(point, delta):
         return point
     # `point` is a better estimate of epsilon, so select the worst datasets again there.
-    point = first_below(law.contenders(point).upper, delta, high=high, guess=point)
+    point = first_below(law.contenders(point).upper, delta, high=high, guess=point, relative=relative)
     if law.holds(point, delta):
         return point
-    return first_below(law.upper, delta, high=high, guess=point)
+    return first_below(law.upper, delta, high=high, guess=point, relative=relative)
 
 
 def _lower_end(law: PrivacyCurve, delta: float, guess: float, *, relative: float = EDGE) -> tuple[float, Witness]:

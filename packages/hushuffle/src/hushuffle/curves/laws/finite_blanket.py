@@ -83,7 +83,7 @@ class FiniteDivergence(ReportCurve):
     the N reports is from the blanket with probability `covered`. `places` are the target's pairs of values examined.
     `trials` are the datasets that a lower bound evaluates; if empty, they are searched at every epsilon. `level` is the
     delta for which pools of common reports are chosen (None: searched). `sliced`: whether upper bounds also use pools
-    in sequence, see the module `slices`.
+    in sequence, see the module `slices`. `smoothing` of sums is in standard deviations.
     """
 
     laws: tuple[ValueLaws, ...]
@@ -98,6 +98,7 @@ class FiniteDivergence(ReportCurve):
     trials: tuple[Trial, ...] = ()
     level: float | None = None
     sliced: bool = False
+    smoothing: float = _FINE
     sources = (BLANKET,)
     proof = "pool of common reports or privacy blanket (upper bound), explicit neighbouring datasets (lower bound)"
 
@@ -190,7 +191,7 @@ class FiniteDivergence(ReportCurve):
         if not alike or self._square(places[0], epsilon) >= self.pool.square(places[0], epsilon, self.level):
             value = min(value, self.pool.upper(places, epsilon, self.level, goal))
         # The plain blanket's bound is at least its bound at this pair, at the mean N: skip it if that is not better.
-        if value > goal and (alike or self._upper_at(places[0], epsilon, _FINE, self._typical) < value):
+        if value > goal and (alike or self._upper_at(places[0], epsilon, self.smoothing, self._typical) < value):
             value = min(value, self.blanket(epsilon, goal, places))
         if self.sliced and self.level is None and value > 0:
             value = min(value, slices.upper(self.pool, places, epsilon, value))
@@ -221,8 +222,13 @@ class FiniteDivergence(ReportCurve):
     def holds(self, epsilon: float, delta: float) -> bool:
         return self._at_most(epsilon, delta) <= delta
 
+    def quick(self) -> FiniteDivergence:
+        if self.smoothing == _FINE:
+            return replace(self, smoothing=_NEAR)
+        return replace(self, sliced=False) if self.sliced else self
+
     def seen_at(self, epsilon: float, delta: float) -> Witness | None:
-        likely = (trial for trial in self._likely(epsilon) if self._lower_at(trial, epsilon, _FINE) > delta)
+        likely = (trial for trial in self._likely(epsilon) if self._lower_at(trial, epsilon, self.smoothing) > delta)
         first = next(likely, None)
         return super().seen_at(epsilon, delta) if first is None else self._witness(first)
 
@@ -244,19 +250,19 @@ class FiniteDivergence(ReportCurve):
     def blanket(self, epsilon: float, goal: float = 0.0, places: Places = ()) -> float:
         """Return the upper bound on delta from the plain privacy blanket: `places` in this order, `goal` as above."""
         if len(self.places) == 1:
-            return self._upper_at(self.places[0], epsilon, _FINE)
+            return self._upper_at(self.places[0], epsilon, self.smoothing)
         best = goal
         bounds = ((self._upper_at(place, epsilon, _COARSE), place) for place in places or self.places)
         for estimate, place in bounds if goal else sorted(bounds, key=lambda item: -item[0]):
             if estimate > best:
-                best = max(best, min(estimate, self._upper_at(place, epsilon, _FINE)))
+                best = max(best, min(estimate, self._upper_at(place, epsilon, self.smoothing)))
             if best > goal > 0:
                 return math.inf
         return best
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         place, c = self._best(self.trials or self._promising(epsilon), epsilon)
-        return self._lower_at((place, c), epsilon, _FINE), self._witness((place, c))
+        return self._lower_at((place, c), epsilon, self.smoothing), self._witness((place, c))
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
         other = max(len(witness.others) - 1, 0)  # all other people have this value
@@ -264,7 +270,7 @@ class FiniteDivergence(ReportCurve):
             named = [(law.labels[a], law.labels[b]) for a, b in law.pairs]
             if witness.target in named and other in law.labels:
                 held = self.others.at(law, law.labels.index(other))
-                return self._lower_at(((i, named.index(witness.target)), held), epsilon, _FINE)
+                return self._lower_at(((i, named.index(witness.target)), held), epsilon, self.smoothing)
         return 0.0
 
     def _witness(self, trial: Trial) -> Witness:

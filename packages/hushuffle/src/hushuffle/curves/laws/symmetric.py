@@ -266,6 +266,10 @@ class Kary(ReportCurve):
         sliced = self.general is None or self.general.sliced
         return super().rough(delta) if sliced or self.general is None else self.general.rough(delta, place)
 
+    def quick(self) -> PrivacyCurve:
+        general = self.general
+        return self if general is None or general.sliced or self.level is None else general.near(self.level).quick()
+
     def near(self, delta: float, *, often: bool = False) -> Kary:
         return replace(self, level=delta, often=often)
 

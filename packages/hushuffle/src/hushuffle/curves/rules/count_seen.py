@@ -133,6 +133,9 @@ class DummyMixture(PrivacyCurve):
         curves = _Curves(lambda dummies: self.curves[dummies].near(delta, often=True))
         return self._looking_at(curves, ((_BULK, _OFTEN), (delta, _ROUGH)))
 
+    def quick(self) -> DummyMixture:
+        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].quick()))
+
     def _looking_at(self, curves: _Curves, wanted: tuple[tuple[float, float], ...]) -> DummyMixture:
         """With other curves, and numbers that matter near the deltas in `wanted`: (delta, share that may be lost)."""
         new = replace(self, curves=curves, numbers=())

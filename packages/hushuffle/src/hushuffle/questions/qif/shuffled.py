@@ -203,9 +203,11 @@ class Crowd:
         """Return the gain of an adversary who distinguishes only two guesses, or only classes of reports."""
         whole, (_, order) = self.mixture, self._rivals()
         first = whole.posteriors[order[0]]
-        pairs = [_excess(whole.posteriors[w] - first, whole, 0.0)[0] for w in order[1:2]]
-        merged = [self._merged(order[:many]) for many in {min(many, order.size) for many in (2, 3, _RIVALS)}]
-        return (self.given + float(first @ whole.reports) + max(0.0, *pairs, *merged)) * (1 - _SLACK)
+        low, high = _excess(whole.posteriors[order[:2][-1]] - first, whole, 0.0)
+        best = max(0.0, low, *(self._merged(order[:many]) for many in {min(many, order.size) for many in (3, _RIVALS)}))
+        if best < high:  # otherwise two guesses alone gain no more
+            best = max(best, self._merged(order[:2]))
+        return (self.given + float(first @ whole.reports) + best) * (1 - _SLACK)
 
     def _merged(self, guesses: Integers) -> float:
         """Return E max_w (Z_w - Z_first) of some guesses, with similar reports merged until few histograms remain."""

@@ -74,9 +74,9 @@ def explore(
     """Return the figures of a deployment for varied people, values, noise, delta, dummies and colluders.
 
     The deployment's own figures equal those of `assess`. At other points of a grid, brackets of epsilon are at most 5 %
-    wider; docs/theory/more-and-less.md proves the bounds between grid points. Values in the data are not used: only people and categories are counted. Raises `SpecificationError`
-    for several columns, the order of records, or reach; if clients add neither noise nor messages; or if values with
-    memoized reports change.
+    wider; docs/theory/more-and-less.md proves the bounds between grid points. Values in the data are not used: only
+    people and categories are counted. Raises `SpecificationError` for several columns, the order of records, or reach;
+    if clients add neither noise nor messages; or if values with memoized reports change.
 
     >>> from hushuffle.specification import parse
     >>> found = explore(parse('''

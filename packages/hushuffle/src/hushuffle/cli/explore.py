@@ -24,6 +24,7 @@ def explore(specification: Path, /, *, out: Path | None = None) -> Exit:
         specification: a TOML file as for assess, of one column.
         out: file that ends in .html, or folder for explorer.html (default: hushuffle-out/explore-NAME).
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for its small matrices, more threads take longer together
     place = Path("hushuffle-out") / f"explore-{specification.stem}" if out is None else out
     file = place if place.suffix == ".html" else place / "explorer.html"
     from hushuffle.files.private_files import refuse_file, refuse_folder  # noqa: PLC0415 - only when needed
@@ -31,7 +32,6 @@ def explore(specification: Path, /, *, out: Path | None = None) -> Exit:
     refuse_folder(file.parent)
     if file.is_dir():
         refuse_file(file)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for its small matrices, more threads take longer together
     # Imported here, so that `hushuffle --help` does not wait for numerics.
     from hushuffle import report  # noqa: PLC0415
     from hushuffle.assessment.explore import explore as run  # noqa: PLC0415

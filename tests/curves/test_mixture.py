@@ -159,6 +159,15 @@ def test_looking_at_more_numbers_only_narrows() -> None:
     assert [len(numbers) for _, numbers in ends] == sorted(len(numbers) for _, numbers in ends)
 
 
+@pytest.mark.parametrize(("n", "trials", "p"), [(20, 400, 0.5), (1000, 400, 0.1)])
+def test_quick_figures_hold_where_few_dummies_have_another_curve_than_many(n: int, trials: int, p: float) -> None:
+    shuffler = hs.Scrambler(dummies=hs.DummyLaw.binomial(trials=trials, p=p))
+    protocol = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=2.0), shuffler=shuffler, n=n)
+    quick, exact = hs.dp.epsilon(protocol, delta=1e-3, tolerance=0.03), hs.dp.epsilon(protocol, delta=1e-3)
+    assert quick.lower <= exact.upper <= quick.upper * 1.001
+    assert exact.lower * 0.97 <= quick.lower <= quick.upper <= exact.upper * 1.03
+
+
 @pytest.mark.parametrize("law", LARGE)
 def test_delta_between_a_few_numbers_is_interpolated(law: hs.DummyLaw) -> None:
     curve = privacy_curve(survey(hs.RandomizedResponse(k=2, epsilon=1.0), law, n=300))

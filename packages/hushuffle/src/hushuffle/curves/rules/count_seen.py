@@ -167,7 +167,8 @@ class DummyMixture(PrivacyCurve):
         numbers = self.law.numbers
         anchors = sorted({*numbers[[0, -1]].tolist(), *self.law.quantiles(_ANCHORS)}) if len(numbers) > FEW else numbers
         curves = [self.curves[int(number)] for number in anchors]
-        logs = [math.log(max(delta, _TINY)) for delta in type(curves[0]).likelies(curves, epsilon)]
+        deltas = (delta for alike in _by_class(curves) for delta in type(alike[0]).likelies(alike, epsilon))
+        logs = [math.log(max(delta, _TINY)) for delta in deltas]
         return dict(zip(numbers.tolist(), np.exp(np.interp(numbers, anchors, logs)).tolist(), strict=True))
 
     def contenders(self, epsilon: float) -> PrivacyCurve:
@@ -217,8 +218,14 @@ class DummyMixture(PrivacyCurve):
     ) -> tuple[float, float, tuple[int, ...]]:
         if not self.numbers:
             return self.law.falling_mean(lambda dummies: (read([self.curves[dummies]])[0],) * 2, share=share)
-        values = read([self.curves[dummies] for dummies in self.numbers])
+        curves = _by_class([self.curves[dummies] for dummies in self.numbers])
+        values = [value for alike in curves for value in read(alike)]
         return (*self.law.mean_between(self.numbers, [(value,) * 2 for value in values]), self.numbers)
+
+
+def _by_class(curves: list[PrivacyCurve]) -> list[list[PrivacyCurve]]:
+    """Return all curves together if they are of one class, else each alone."""
+    return [curves] if len({type(curve) for curve in curves}) == 1 else [[curve] for curve in curves]
 
 
 def _both_ways(named: Iterable[Witness]) -> tuple[Witness, ...]:

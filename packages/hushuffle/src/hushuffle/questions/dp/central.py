@@ -73,8 +73,8 @@ def epsilon(protocol: Round, *, delta: float, reports_per_person: int = 1, toler
         protocol: the collection, or the result of `dp.per_person` or `dp.from_pld`.
         delta: in [0, 1).
         reports_per_person: the largest number of the n reports from one person, as for `dp.delta`.
-        tolerance: how wide the bracket may be, relative to its value, in [0, 0.2]. Both bounds stay certified. A
-            result that is exact without a tolerance stays exact. For most randomizers 0.01 halves the time.
+        tolerance: how wide the bracket may be, or how much wider than without, relative to its value, in [0, 0.2]. It
+            stays certified; an exact result stays exact. For most randomizers 0.01 halves the time.
 
     Raises:
         InvalidInputError: delta, reports_per_person or tolerance out of range.

@@ -145,14 +145,14 @@ is for a person of one half. `python benchmarks/tight.py --write` measures again
 
 TAIL = """
 - **Crowds.** If at least about ln(1/δ) + 6 reports are expected from the common part of all values' distributions,
-  the bracket of any finite randomizer is a few per cent wide ([pools in sequence](../theory/pool.md)). With twice as
-  many such reports it is a few per mille wide.
+  the bracket of any finite randomizer is a few per cent wide ([pools in sequence](../theory/pool.md)); with twice as
+  many, a few per mille.
 - **Local hashing** with g = 3 has a width of 2 %, because its bound on collisions of three values is not attained.
 - **Rare reports** (many filters with small p, or few people and many values). The target of the upper bound hides only
-  among similar reports, or in a pool ([proofs](../theory/crowds.md)).
+  among similar reports, or in a pool ([proofs](../theory/crowds.md)). Where every dataset can be enumerated, the lower
+  bound of ε is within 8 % of the worst one, with dummies or groups within 4 %.
 - **Dummies, and groups with different noise.** The adversary of the upper bound knows which reports are dummies, or
-  of which group ([proof](../theory/pool.md)). Where every dataset can be enumerated, the lower bound is within 4 % of
-  the worst one. For randomized response a separate formula closes the bracket.
+  of which group ([proof](../theory/pool.md)). For randomized response a separate formula closes the bracket.
 """
 
 

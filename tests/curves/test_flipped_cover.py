@@ -277,6 +277,17 @@ def test_no_divergence_exceeds_the_bound(width: int, people: int, cases: int) ->
                     assert value <= bound * (1 + 1e-12) + 1e-15, (case, distance, held, flip, level)
 
 
+@pytest.mark.parametrize(("width", "p", "n"), [(2, 0.1, 8), (2, 0.25, 8), (3, 0.2, 4)])
+def test_the_lower_bound_is_near_the_worst_dataset(width: int, p: float, n: int) -> None:
+    rows, pure = channel(width, Fraction(str(p))), width * math.log((1 - p) / p)
+    epsilons = (0.3 * pure, 0.5 * pure, 0.7 * pure)
+    pairs = product(compositions(n - 1, 1 << width), range(1, width + 1))
+    worst = np.max([divergences(rows, held, distance, epsilons) for held, distance in pairs], axis=0)
+    protocol = hs.Protocol(randomizer=hs.BitFlipping(width=width, p=p), shuffler=hs.UniformShuffle(), n=n)
+    for epsilon, delta in zip(epsilons, worst.tolist(), strict=True):
+        assert 0.92 * epsilon < hs.dp.epsilon(protocol, delta=delta).lower < epsilon * (1 + 1e-9)
+
+
 @pytest.mark.parametrize(
     ("width", "p", "n", "delta", "wide"),
     [(3, 0.15, 100, 1e-6, 0.40), (3, 0.2, 100, 1e-6, 0.26), (3, 0.1, 200, 1e-4, 0.2), (5, 0.1, 3_000, 1e-4, 0.25)],

@@ -13,9 +13,9 @@ ROOT: Final = Path(__file__).parents[1]
 LIMITS: Final[dict[str, int]] = {
     "files": 472,
     "files of the library with its program": 367,
-    "lines": 98_862,
-    "lines of the library with its program": 74_906,
-    "code lines": 65_836,
+    "lines": 98_861,
+    "lines of the library with its program": 74_905,
+    "code lines": 65_833,
     "lines of the longest file": 508,
     "files over 400 lines": 16,
     "files under 40 code lines": 54,

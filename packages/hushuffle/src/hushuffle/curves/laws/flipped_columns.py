@@ -129,14 +129,13 @@ class FlippedColumns(ReportCurve):
         value = self._trials[0].family.local(epsilon) if reports * largest < 1 else self._best(epsilon)
         if self.width > _QUICK:
             return value
-        pool = (self.n - 1) * largest  # the bounds for small crowds reveal all dummies
-        if 0 < pool < SCARCE:
+        if 0 < self._pool < SCARCE:
             given = self.level is not None
             enough = 1.0 if self.level is None or self.thorough else 2 * self.level
             value = min(value, self._pools.upper(epsilon, self.distances, weighted=given, enough=enough))
-            if self.level is not None and value <= self.level and pool < SCARCE / 3:
+            if self.level is not None and value <= self.level and self._pool < SCARCE / 3:
                 return value
-        if MOST * pool < ROOMY:
+        if MOST * self._pool < ROOMY:
             faces = FacePools(width=self.width, flip=self.flip, people=self.n - 1, level=self.level)
             value = min(value, self.faces.setdefault(self.level, faces).upper(epsilon, self.distances))
         affordable = self.dummies or reports <= _SMALL or wanted(value, reports - 1, SPARE / 2) > MOST * largest
@@ -187,14 +186,17 @@ class FlippedColumns(ReportCurve):
     @property
     def _searched(self) -> tuple[int, ...]:
         """Hamming distances for searches: the largest, if the bound for it is likely to be the largest."""
-        pool = (self.n - 1) * (2 * float(self.flip)) ** self.width
-        return () if self.level is not None and 0 < pool < SCARCE and self._pools.useful else (self.width,)
+        return () if self.level is not None and 0 < self._pool < SCARCE and self._pools.useful else (self.width,)
+
+    @property
+    def _pool(self) -> float:
+        """Expected number of other columns in the largest pool; the bounds for small crowds reveal all dummies."""
+        return (self.n - 1) * (2 * float(self.flip)) ** self.width
 
     @property
     def _pools(self) -> WeightedPools:
-        level = self.level or LEVEL
-        pools = WeightedPools(width=self.width, flip=self.flip, people=self.n - 1, level=level)
-        return self.weighted.setdefault(level, pools)
+        pools = WeightedPools(width=self.width, flip=self.flip, people=self.n - 1, level=self.level or LEVEL)
+        return self.weighted.setdefault(pools.level, pools)
 
     @cached_property
     def _trials(self) -> tuple[OneLogo, ...]:

@@ -101,15 +101,12 @@ class WeightedPools:
         for each in cover:
             near, far, *_ = each.tables[0]
             value = float(local(near, far, epsilon))
-            if value > worst and not weighted:
-                value = min(value, each.among(self.people, epsilon, fine=False))
-            if value > worst:
-                closer = (
-                    each.bound(epsilon, self.level, above=worst)
-                    if weighted
-                    else each.among(self.people, epsilon, fine=True)
-                )
-                worst = max(worst, min(value, closer))
+            if value > worst and weighted:
+                value = min(value, each.bound(epsilon, self.level, above=worst))
+            for fine in () if weighted else (False, True):
+                if value > worst:
+                    value = min(value, each.among(self.people, epsilon, fine=fine))
+            worst = max(worst, value)
         return worst
 
     def cover(self, distance: int, *, weighted: bool) -> tuple[Reference, ...]:

@@ -14,7 +14,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.curves.laws import flipped_reference as references
-from hushuffle.curves.laws.flipped_cover import WeightedPools
+from hushuffle.curves.laws.flipped_cover import COVERS, WeightedPools
 from hushuffle.curves.laws.flipped_reference import Bits, Reference, alike
 from oracles import bloom_enumeration as oracle
 from oracles import cover_enumeration as enumerated
@@ -232,8 +232,8 @@ def test_every_dataset_reaches_a_threshold(width: int) -> None:
     for _ in range(4 - width):
         people, flip = int(rng.integers(1, 200)), Fraction(int(rng.integers(1, 10)), 20)
         pools = WeightedPools(width=width, flip=flip, people=people, level=10.0 ** -rng.integers(1, 5))
-        for distance, weighted in product(range(1, width + 1), (False, True)):
-            cover = pools.cover(distance, weighted=weighted)
+        for distance, name in product(range(1, width + 1), COVERS):
+            cover = pools.references(distance, name)
             weights = np.array([row for each in cover for row in own_weights(each, distance)])
             thresholds = [each.threshold for each in cover for _ in range(each.number)]
             for _ in range(200 if cover else 0):
@@ -271,7 +271,10 @@ def test_no_divergence_exceeds_the_bound(width: int, people: int, cases: int) ->
         for distance in range(1, width + 1):
             pure = distance * math.log((1 - flip) / flip)
             epsilons = tuple((pure * rng.uniform(0, [0.3, 0.6, 1.0])).tolist())
-            bounds = [pools.upper(epsilon, (distance,)) for epsilon in epsilons]
+            bounds = [
+                min(pools.upper(epsilon, (distance,), covers=covers) for covers in (COVERS, ("whole",), ("alike",)))
+                for epsilon in epsilons
+            ]
             for held in compositions(people, 1 << width):
                 for value, bound in zip(divergences(rows, held, distance, epsilons), bounds, strict=True):
                     assert value <= bound * (1 + 1e-12) + 1e-15, (case, distance, held, flip, level)
@@ -290,10 +293,17 @@ def test_the_lower_bound_is_near_the_worst_dataset(width: int, p: float, n: int)
 
 @pytest.mark.parametrize(
     ("width", "p", "n", "delta", "wide"),
-    [(3, 0.15, 100, 1e-6, 0.40), (3, 0.2, 100, 1e-6, 0.26), (3, 0.1, 200, 1e-4, 0.2), (5, 0.1, 3_000, 1e-4, 0.25)],
+    [
+        (3, 0.15, 100, 1e-6, 0.40),
+        (3, 0.2, 100, 1e-6, 0.26),
+        (3, 0.1, 200, 1e-4, 0.2),
+        (5, 0.1, 3_000, 1e-4, 0.25),
+        (3, 0.3, 100, 1e-4, 0.01),
+        (4, 0.1, 20_000, 1e-4, 0.1),
+    ],
 )
 def test_brackets_of_rare_reports(width: int, p: float, n: int, delta: float, wide: float) -> None:
-    """Before this bound, the widths were 0.69, 0.45, 0.61 and 1.53."""
+    """Before these bounds, the widths were 0.69, 0.45, 0.61, 1.53, 0.06 and 0.16."""
     flipping = hs.BitFlipping(width=width, p=p)
     figure = hs.dp.epsilon(hs.Protocol(randomizer=flipping, shuffler=hs.UniformShuffle(), n=n), delta=delta)
     assert figure.upper < (1 + wide) * figure.lower
@@ -304,6 +314,20 @@ def test_more_columns_only_lower_the_bound() -> None:
         WeightedPools(width=3, flip=Fraction(1, 10), people=people, level=1e-4).upper(4.6) for people in (100, 200, 400)
     ]
     assert bounds == sorted(bounds, reverse=True)
+
+
+def test_the_mean_over_a_slice_is_exact_where_few_columns_join_it() -> None:
+    bits: Bits = (3, 3, 0, 0)
+    reference = Reference(bits=bits, flip=Fraction(1, 10), powers=(1.0, 1.0, 0.0, 0.0), threshold=1e-3)
+    piece = references._Slice.of(reference, 3.0, *pairwise(reference.slices(3.0, 1e-4)).__next__())
+    far = int(piece.joined.argmin())
+    assert piece.joined[far] < 1e-9
+    for log in (-1e-7, -1e-3, -0.5):
+        count, joined = Fraction(piece.counts[far]), Fraction(piece.joined[far])
+        base = Fraction(math.exp(log)) * Fraction(piece.outside[far])
+        middle = float(count) * math.log(base + joined / 2)  # count times joined is so small that this is the mean
+        value = float(piece._hidden(np.full(piece.counts.size, log))[far])
+        assert middle <= value <= middle + 1e-9
 
 
 def test_a_slice_without_a_bound_leaves_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 from hushuffle.curves.base import ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
-from hushuffle.curves.laws.flipped_cover import WeightedPools
+from hushuffle.curves.laws.flipped_cover import COVERS, Cover, WeightedPools
 from hushuffle.curves.laws.flipped_faces import FacePools
 from hushuffle.curves.laws.flipped_pairs import CommonPool, OneLogo, PairFamily, dummies_kind
 from hushuffle.curves.laws.kinds import Kinds
@@ -49,10 +49,16 @@ _QUICK: Final = 8
 """Largest number of bits for which the plain blanket is evaluated; beyond, it takes seconds without a gain."""
 
 ROOMY: Final = 50.0
-"""Expected number of columns in the largest pool below which bounds of `flipped_faces` are evaluated as well."""
+"""Expected number of columns in the largest pool below which bounds for small crowds are evaluated as well."""
 
 SCARCE: Final = 20.0
-"""Expected number of columns in the pool of all reports below which `flipped_cover` is evaluated as well."""
+"""Expected number of columns in the largest pool below which all covers of `flipped_cover` are evaluated."""
+
+_RARELY: Final = 0.15
+"""Probability that a bit is flipped below which they are evaluated in larger pools as well."""
+
+_LONELY: Final = 7.0
+"""Expected number of columns in the largest pool below which bounds of `flipped_cover` are the smallest."""
 
 LEVEL: Final = 1e-6
 """Delta for which `flipped_cover` selects references if no delta is given."""
@@ -129,13 +135,11 @@ class FlippedColumns(ReportCurve):
         value = self._trials[0].family.local(epsilon) if reports * largest < 1 else self._best(epsilon)
         if self.width > _QUICK:
             return value
-        if 0 < self._pool < SCARCE:
-            given = self.level is not None
-            enough = 1.0 if self.level is None or self.thorough else 2 * self.level
-            value = min(value, self._pools.upper(epsilon, self.distances, weighted=given, enough=enough))
-            if self.level is not None and value <= self.level and self._pool < SCARCE / 3:
+        if 0 < MOST * self._pool < ROOMY:
+            enough = 1.0 if self.level is None or self.thorough or self._searched else 2 * self.level
+            value = min(value, self._pools.upper(epsilon, self.distances, covers=self._covers, enough=enough))
+            if self.level is not None and value <= self.level and self._pool < _LONELY:
                 return value
-        if MOST * self._pool < ROOMY:
             faces = FacePools(width=self.width, flip=self.flip, people=self.n - 1, level=self.level)
             value = min(value, self.faces.setdefault(self.level, faces).upper(epsilon, self.distances))
         affordable = self.dummies or reports <= _SMALL or wanted(value, reports - 1, SPARE / 2) > MOST * largest
@@ -186,7 +190,16 @@ class FlippedColumns(ReportCurve):
     @property
     def _searched(self) -> tuple[int, ...]:
         """Hamming distances for searches: the largest, if the bound for it is likely to be the largest."""
-        return () if self.level is not None and 0 < self._pool < SCARCE and self._pools.useful else (self.width,)
+        weighted = 0 < MOST * self._pool < ROOMY and "weighted" in self._covers
+        return () if weighted and self._pools.references(self.width, "weighted") else (self.width,)
+
+    @property
+    def _covers(self) -> tuple[Cover, ...]:
+        """The covers that may have the smallest bound: with many columns in the pool, bits must be rarely flipped."""
+        few = self._pool < SCARCE or self.flip < _RARELY
+        if self.level is None:
+            return ("alike",) if few else ()
+        return COVERS if few else ("whole",)
 
     @property
     def _pool(self) -> float:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from scipy.optimize import linprog
@@ -47,7 +47,12 @@ _GOOD: Final = 1.0
 """Part of its costs by which a reference may be dearer than those selected, to be tried in the next step."""
 
 
-Cover = tuple[float, float, list[Reference]]
+Cover = Literal["weighted", "whole", "alike"]
+"""References of any powers that need the fewest columns; one for which all columns weigh 1; all of power 1."""
+
+COVERS: Final[tuple[Cover, ...]] = ("weighted", "whole", "alike")
+
+Selection = tuple[float, float, list[Reference]]
 """An epsilon, the part of all columns that the references' thresholds need there, and the references."""
 
 
@@ -62,72 +67,72 @@ class WeightedPools:
     flip: Fraction
     people: int
     level: float = 1e-6
-    cache: dict[tuple[int, bool], tuple[float, tuple[Reference, ...]]] = field(default_factory=dict)
+    cache: dict[tuple[int, Cover], tuple[float, tuple[Reference, ...]]] = field(default_factory=dict)
 
     def upper(
-        self, epsilon: float, distances: Iterable[int] = (), *, weighted: bool = True, enough: float = 1.0
+        self, epsilon: float, distances: Iterable[int] = (), *, covers: Iterable[Cover] = COVERS, enough: float = 1.0
     ) -> float:
         """Return an upper bound on delta over pairs at the Hamming distances `distances` (empty: all).
 
-        A bound above `enough` may be replaced by 1.
+        Later `covers` are evaluated if the bound is above `level`. A bound above `enough` may be replaced by 1.
 
         >>> pools = WeightedPools(width=6, flip=Fraction(1, 10), people=9_999, level=1e-4)
         >>> pools.upper(5.4, (6,)) < 1e-4
         True
         """
-        worst, weighted = 0.0, weighted and self.useful
+        worst = 0.0
         for distance in distances or range(self.width, 0, -1):
-            if epsilon < distance * self._bit * (1 + 1e-12):
-                value = (
-                    self._bound(self.cover(distance, weighted=True), epsilon, worst, weighted=True) if weighted else 1.0
-                )
+            value = 1.0 if epsilon < distance * self._bit * (1 + 1e-12) else 0.0
+            for cover in covers:
                 if value > max(worst, self.level):
-                    value = min(
-                        value, self._bound(self.cover(distance, weighted=False), epsilon, worst, weighted=False)
-                    )
-                worst = max(worst, value)
-            if weighted and worst > enough:
+                    value = min(value, self._bound(distance, cover, epsilon, worst))
+            worst = max(worst, value)
+            if worst > enough:
                 return 1.0
         return min(worst * (1 + 1e-9), 1.0)
 
-    @property
-    def useful(self) -> bool:
-        """Whether references with other powers than 1 improve the bound for pairs at the largest distance."""
-        return self.width <= _WIDEST and bool(self.cover(self.width, weighted=True))
-
-    def _bound(self, cover: tuple[Reference, ...], epsilon: float, above: float, *, weighted: bool) -> float:
+    def _bound(self, distance: int, cover: Cover, epsilon: float, above: float) -> float:
         """Return the largest bound over the references of a cover, or any number up to `above`."""
-        worst = above if cover else 1.0
-        for each in cover:
+        references = self.references(distance, cover)
+        worst = above if references else 1.0
+        for each in references:
             near, far, *_ = each.tables[0]
             value = float(local(near, far, epsilon))
-            if value > worst and weighted:
+            if value > worst and cover != "alike":
                 value = min(value, each.bound(epsilon, self.level, above=worst))
-            for fine in () if weighted else (False, True):
+            for fine in (False, True) if cover == "alike" else ():
                 if value > worst:
                     value = min(value, each.among(self.people, epsilon, fine=fine))
             worst = max(worst, value)
         return worst
 
-    def cover(self, distance: int, *, weighted: bool) -> tuple[Reference, ...]:
+    def references(self, distance: int, cover: Cover) -> tuple[Reference, ...]:
         """Return references with thresholds of which every dataset reaches one; there may be none.
 
         The bound for pairs at this distance is about `level` where the thresholds need just all columns.
         """
-        key = distance, weighted
-        if key not in self.cache:
+        if cover == "whole":
+            first = Reference.every(self.width, self.flip, distance, (0,))[0]
+            return (replace(first, threshold=float(self.people)),)
+        if cover == "weighted" and self.width > _WIDEST:
+            return ()
+        if (distance, cover) not in self.cache:
             pure = distance * self._bit
-            if distance == self.width and not weighted:
+            if distance == self.width and cover == "alike":
                 epsilon = pure / 2
             else:
-                self.cover(self.width, weighted=weighted and distance < self.width)
-                epsilon = min(self.cache[self.width, weighted and distance < self.width][0], pure)
-            epsilon, part, chosen = (self._weighted if weighted else self._alike)(distance, epsilon, pure)
+                near: Cover = cover if distance < self.width else "alike"
+                self.references(self.width, near)
+                epsilon = min(self.cache[self.width, near][0], pure)
+            epsilon, part, chosen = (self._weighted if cover == "weighted" else self._alike)(distance, epsilon, pure)
             whole = (1 - _MARGIN) / part
-            self.cache[key] = epsilon, tuple(replace(each, threshold=each.threshold * whole) for each in chosen)
-        return self.cache[key][1]
+            self.cache[distance, cover] = (
+                epsilon,
+                tuple(replace(each, threshold=each.threshold * whole) for each in chosen),
+            )
+        return self.cache[distance, cover][1]
 
-    def _alike(self, distance: int, epsilon: float, pure: float) -> Cover:
+    def _alike(self, distance: int, epsilon: float, pure: float) -> Selection:
         """Return an epsilon, the part of columns that is needed there, and a reference for each bit pattern.
 
         All powers are 1. As sum over r of q**k o_z(r) is 1, v may be q**k for each.
@@ -142,7 +147,7 @@ class WeightedPools:
             epsilon = min(max(epsilon + _STRIDE * math.log(part), 0.0), pure)
         return epsilon, part, every
 
-    def _weighted(self, distance: int, epsilon: float, pure: float) -> Cover:
+    def _weighted(self, distance: int, epsilon: float, pure: float) -> Selection:
         """Return what `_alike` does, for the references, of any powers, that need the fewest columns."""
         tried, part = Reference.every(self.width, self.flip, distance, _POWERS), math.inf
         epsilon, chosen = min(epsilon, 0.99 * pure), list[Reference]()

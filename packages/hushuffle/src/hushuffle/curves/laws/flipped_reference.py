@@ -380,11 +380,10 @@ class _Slice:
 
     def _hidden(self, logs: Floats, kind: int | slice = slice(None)) -> Floats:
         """Return ln of the mean of (`outside` e**`logs` + s `joined`)**count over 0 < s < 1, rounded up."""
-        counts, joined, log = self.counts[kind], self.joined[kind], logs + np.log(self.outside[kind])
-        both = np.logaddexp(log, np.log(joined))
-        with np.errstate(divide="ignore"):
-            value: Floats = (counts + 1) * both + np.log(-np.expm1((counts + 1) * (log - both)))
-        return value - np.log(joined * (counts + 1)) + 1e-11 + 16 * EPS * counts
+        counts, joined, log = self.counts[kind] + 1, self.joined[kind], logs + np.log(self.outside[kind])
+        more = np.log1p(joined * np.exp(-log))
+        value: Floats = counts * (log + more) + np.log(-np.expm1(-counts * more)) - np.log(joined * counts)
+        return value + 1e-11 + 32 * EPS * counts
 
     @cached_property
     def _best(self) -> int | None:

@@ -64,6 +64,9 @@ _POWERS: Final = (1.0, 0.75, 0.5, 0.25)
 _ENOUGH: Final = 30.0
 """Expected number of reports from what all have in common that is enough for a pool."""
 
+_BLOCK: Final = 1 << 22
+"""Largest number of scores of a block of pairs."""
+
 _CELLS: Final = 1 << 22
 """Largest number of cells of the cached tables of report distributions."""
 
@@ -424,6 +427,11 @@ def _moments(
         least = square.min(axis=1) - np.where(pooled, steep * scaled, 0.0) @ inverse.max(axis=1)
         most = np.maximum(-mean, mean + square.max(axis=1) * np.exp(reach))
         spread = np.exp(-reach) * least / (1 + grown) - (most / (1 + mean)) ** 2
+        rough = np.flatnonzero(~(reach < 5))
+        for some in np.array_split(rough, -(-rough.size * inverse.size // _BLOCK) or 1):
+            each = scaled[some, :, None] * inverse
+            over = np.where(each == 0, 0.0, (np.expm1(each) / each - 1) * steep[some, :, None]).sum(axis=1)
+            grown[some] = mean[some] + over.max(axis=1)
         logs = np.where(mean > -1, np.log1p(grown), np.inf)
     logs[np.isnan(logs)] = np.inf
     return logs, np.where(np.isfinite(spread) & (mean > -1), spread, 0.0), np.fmin(reach, 1e9)

@@ -447,11 +447,19 @@ def _central(text: str) -> str:
     return next(row.verdict for row in check_document(read(text)) if row.question == "central-dp")
 
 
+@pytest.mark.parametrize(("p", "n", "delta"), [(0.3, 60, 1e-6), (0.2, 200, 1e-4)])
+def test_flipped_bits_in_a_small_crowd_are_checked_by_pools_in_sequence(p: float, n: int, delta: float) -> None:
+    bits = hs.Protocol(randomizer=hs.BitFlipping(width=2, p=p), shuffler=hs.UniformShuffle(), n=n)
+    claim = hs.dp.certificate(bits, delta=delta)
+    assert check(read(claim.to_json()), question="").verdict == AGREES
+
+
 def test_no_certificate_without_datasets_or_for_flipped_bits_in_a_small_crowd() -> None:
     protocol = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=10)
     bound = hs.Bound(lower=0.1, upper=0.2, kind="bracket", unit="nats")
     with pytest.raises(UnsupportedProtocolError, match="without named datasets"):
         certified(protocol, bound, delta=1e-6)
-    bits = hs.Protocol(randomizer=hs.BitFlipping(width=3, p=0.2), shuffler=hs.UniformShuffle(), n=4)
-    with pytest.raises(UnsupportedProtocolError, match="flipped bits in a small crowd"):
-        hs.dp.certificate(bits, delta=1e-2)
+    for n, delta in (4, 1e-2), (300, 1e-4):  # no other column; halves of the columns
+        bits = hs.Protocol(randomizer=hs.BitFlipping(width=3, p=0.2), shuffler=hs.UniformShuffle(), n=n)
+        with pytest.raises(UnsupportedProtocolError, match="flipped bits in a small crowd"):
+            hs.dp.certificate(bits, delta=delta)

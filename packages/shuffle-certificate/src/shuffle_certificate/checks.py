@@ -43,6 +43,9 @@ _SPARE = (8.0, 6.0, 4.0)
 _TIGHT = 2 + len(_SPARE)
 """Number of attempts at a bound that need not decide, but must be tight."""
 
+_FACTORS = (1.0, 0.97, 0.94)
+"""Factors on the tilts of pools in sequence, which are chosen for sums of normal scores."""
+
 _ROOM = 300
 """Expected number of reports with a common distribution from which pools in sequence are not tried."""
 
@@ -352,7 +355,8 @@ class _Reports(_Senders):
             yield counting if counting.counts <= MOST else partial(blanket, fineness=fineness)
             yield partial(alone, *pair)
             if self.given.randomizer.rows is not None and self.people * sum(self.common) < _ROOM:
-                yield partial(pool.sliced, delta=delta, fineness=fineness)
+                for factor in _FACTORS if fineness == _PLAIN else (1.0,):
+                    yield partial(replace(pool, factor=factor).sliced, delta=delta, fineness=fineness)
             for spare in _SPARE if self.given.randomizer.rows is not None else ():
                 yield partial(pool.above, delta=delta, fineness=fineness, spare=spare)
         yield None

@@ -37,7 +37,7 @@ _SIZES, _MANY, _BINS = 64, 3000, 16
 class Pool:
     """The target's two distributions, `people` other people with distributions of `kinds`, and dummies from `dummy`.
 
-    A dummy gives `portion` times as much to the pool as a person.
+    A dummy gives `portion` times as much to the pool as a person. `factor` changes the tilts; any is valid.
     """
 
     pair: tuple[Law, Law]
@@ -46,6 +46,7 @@ class Pool:
     people: int
     dummies: int
     dummy: Law
+    factor: float = 1.0
 
     def above(self, growth: Any, delta: float, *, fineness: float, spare: float, sizes: int = 0) -> Any:
         """Return a ball with a number >= delta for all datasets; infinite if the expected pool size is below 1.
@@ -146,7 +147,7 @@ class Pool:
             for counts in ([p.people for p in middle], [p.dummies for p in middle])
         )
         extra = [(dummies, groups[-1][0])] if self.dummies else []
-        grid = _grid([[(people, scores), *extra] for scores, _ in groups[: len(kinds)]], fineness)
+        grid = _grid([[(people, scores), *extra] for scores, _ in groups[: len(kinds)]], fineness, self.factor)
         if grid is None:  # too large for floats
             return [arb(math.inf) for _ in bins]
         here, starts = ([Transform(scores, grid.t, grid.h) for scores, _ in groups] for _ in range(2))
@@ -270,7 +271,7 @@ def _scores(gain: Sequence[Any], share: Law, pair: tuple[Law, Law], law: Law) ->
     return Scores([gained[alike] / ball(alike[2]) for alike in masses], [ball(m) for m in masses.values()]), certain
 
 
-def _grid(sums: Sequence[Sequence[tuple[float, Scores]]], fineness: float) -> Grid | None:
+def _grid(sums: Sequence[Sequence[tuple[float, Scores]]], fineness: float, factor: float) -> Grid | None:
     """Return the nodes for the largest sum with these numbers of scores; None if floats cannot represent it."""
 
     def log_mean(t: float) -> float:
@@ -293,7 +294,7 @@ def _grid(sums: Sequence[Sequence[tuple[float, Scores]]], fineness: float) -> Gr
 
     reports, first = sum(count for count, _ in sums[0]), sums[0][0][1]
     low, high = tilts(first)
-    t = least(about, low / math.sqrt(reports), high)
+    t = factor * least(about, low / math.sqrt(reports), high)
     return Grid.of(t, log_mean(t), spread(t), fineness) if log_mean(t) < _HOPELESS else None
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NoReturn
 from hushuffle import _checks
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.flipped_columns import ROOMY
+from hushuffle.curves.laws.flipped_cover import WeightedPools
 from hushuffle.curves.laws.pooled import MOST
 from hushuffle.curves.pairs.composition import attained
 from hushuffle.curves.question import Question
@@ -120,7 +121,7 @@ def of_question(question: Question, bound: Bound, *, delta: float) -> Certificat
         UnsupportedProtocolError: certificates do not cover this protocol.
     """
     _check_figure(bound)
-    body = _body(question, bound.witness)
+    body = _body(question, bound.witness, (bound.upper, delta))
     for step, part in derivation(question):
         if step.name == "cap removed":
             uncapped = part.about(view=Reveals.MULTISET)
@@ -165,8 +166,8 @@ def _check_figure(bound: Bound) -> None:
         _refuse("a bracket without named datasets")
 
 
-def _body(question: Question, witness: Witness | None) -> dict[str, Any]:
-    """Return the release with its derivation, and the named datasets."""
+def _body(question: Question, witness: Witness | None, claim: tuple[float, float] | None = None) -> dict[str, Any]:
+    """Return the release with its derivation, and the named datasets. `claim`: an upper epsilon with its delta."""
     assert witness is not None
     proof = list(derivation(question))
     (_, claimed), (_, last) = proof[0], proof[-1]
@@ -181,7 +182,7 @@ def _body(question: Question, witness: Witness | None) -> dict[str, Any]:
         _refuse("several collections, or several reports of a person, among a random number of messages")
     if claimed.release.view is Reveals.CAPPED_MULTISET and max(claimed.rounds, claimed.reports) > 1:
         _refuse("several collections, or several reports of a person, under a cap")
-    _check_crowd(last)
+    _check_crowd(claimed, last, claim)
     tabulated = max(claimed.rounds, claimed.reports) > 1 and proof[-1][0].name == _FINITE
     if tabulated and FiniteDivergence.of(last.release).near(1e-9, often=True).sliced:
         _refuse("several collections, or several reports of a person, in a crowd that needs pools in sequence")
@@ -217,12 +218,20 @@ def _check_groups(claimed: Question, witness: Witness) -> None:
         _refuse("groups whose other people have several values in the named datasets")
 
 
-def _check_crowd(question: Question) -> None:
-    law, release = question.law, question.release
+def _check_crowd(claimed: Question, last: Question, claim: tuple[float, float] | None) -> None:
+    """Refuse flipped bits in a small crowd, unless pools of all columns in sequence prove the claim."""
+    law, release = last.law, last.release
     if law.flipped is None or law.flipped.width == 1 or release.view is not Reveals.MULTISET:
         return
-    if (release.n - 1) * MOST * law.blanket().weight < ROOMY:
-        _refuse("flipped bits in a small crowd (docs/theory/crowds.md)")
+    if (release.n - 1) * MOST * law.blanket().weight >= ROOMY:
+        return
+    several = max(claimed.rounds, claimed.reports) > 1 or any(source.random for source in claimed.release.sources)
+    if claim is not None and not several:
+        epsilon, delta = claim
+        pools = WeightedPools(width=law.flipped.width, flip=law.flipped.flip, people=release.n - 1, level=delta)
+        if pools.upper(epsilon, covers=("whole",)) <= delta:
+            return
+    _refuse("flipped bits in a small crowd (docs/theory/crowds.md)")
 
 
 def _release(question: Question, devices: list[Mechanism]) -> dict[str, Any]:

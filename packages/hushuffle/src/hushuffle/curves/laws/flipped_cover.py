@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Final, Literal
 
 import numpy as np
-from scipy.optimize import linprog
+import scipy  # its modules are imported on first use
 
 from hushuffle.curves.laws.flipped_reference import Reference
 from hushuffle.curves.laws.kinds import local
@@ -171,7 +171,7 @@ class WeightedPools:
         sums = [each.total() for each in tried]
         table = np.array([[each[kind] for each in sums] for kind in (sums[0] if sums else ())])
         costs = np.array([each.number * each.threshold for each in tried])
-        solution = linprog(costs, A_ub=-table, b_ub=-np.ones(len(table)), bounds=(0, None)) if tried else None
+        solution = scipy.optimize.linprog(costs, A_ub=-table, b_ub=-np.ones(len(table))) if tried else None
         if solution is None or solution.status != 0:
             return [], fitted, math.inf
         shares = np.asarray(solution.x)

@@ -41,6 +41,9 @@ _SOME: Final = 48
 """Approximate number of compositions of the others that a lower bound evaluates."""
 
 
+_LEVEL: Final = 1e-9
+"""Every delta of at least this is computed from the same tables."""
+
 _SHORT: Final = -60.0
 """Logarithm of the probability of a tail that tables for many evaluations leave out, at the most."""
 
@@ -256,11 +259,19 @@ class Kary(ReportCurve):
 
     def delta(self, epsilon: float) -> Bound:
         """Return the bracket of `PrivacyCurve.delta`, with tables for a delta of this size."""
-        first = super().delta(epsilon)
-        if self.level is not None or not 0 < first.upper < 1 or first.width == 0:
+        if self.level is not None:
+            return super().delta(epsilon)
+        first = self._common.delta(epsilon)
+        if (first.upper >= _LEVEL and epsilon > 0) or first.width == 0:
             return first
+        first = super().delta(epsilon) if first.upper < _LEVEL else first
         better = self.near(first.upper).delta(epsilon)
         return better if better.upper <= first.upper else first
+
+    @cached_property
+    def _common(self) -> Kary:
+        """The curve for all deltas of at least `_LEVEL`, whose tables are computed once."""
+        return self.near(_LEVEL)
 
     def rough(self, delta: float, place: float | None = None) -> PrivacyCurve:
         sliced = self.general is None or self.general.sliced

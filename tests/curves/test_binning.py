@@ -47,8 +47,8 @@ def test_nodes_of_the_number_of_reports_only_raise_the_upper_end(
     plain = blanket_bound._nodes
 
     def thinned(every: int) -> float:
-        def nodes(trials: int, chance: float, extra: int, log_tail: float) -> Floats:
-            values = plain(trials, chance, extra, log_tail)
+        def nodes(ends: tuple[float, float], mean: float, variance: float, size: float) -> Floats:
+            values = plain(ends, mean, variance, size)
             return np.union1d(values[::every], values[[0, -1]])
 
         monkeypatch.setattr(blanket_bound, "_nodes", nodes)

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
+from hushuffle.curves.laws.blanket_bound import BlanketBound
+from hushuffle.curves.laws.symmetric_dummies import HeldAlike
 from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.numerics.binomial import LOG_TAIL
 from oracles import dummy_mixture
 
 ROUNDING = 1e-9
@@ -145,12 +148,12 @@ def test_with_few_numbers_the_mean_is_that_of_the_figures() -> None:
     randomizer, law = hs.RandomizedResponse(k=5, epsilon=2.0), LARGE[2]
     found = hs.dp.delta(survey(randomizer, law), epsilon=0.1)
     parts = [hs.dp.delta(survey(randomizer, number), epsilon=0.1) for number in (30, 200)]
-    assert found.upper == pytest.approx(0.25 * parts[0].upper + 0.75 * parts[1].upper, rel=1e-9)
+    assert found.upper == pytest.approx(0.25 * parts[0].upper + 0.75 * parts[1].upper, rel=1e-6)
     assert found.lower == pytest.approx(0.25 * parts[0].lower + 0.75 * parts[1].lower, rel=1e-6)
 
 
 def test_looking_at_more_numbers_only_narrows() -> None:
-    protocol = survey(hs.RandomizedResponse(k=4, epsilon=2.0), LARGE[1])
+    protocol = survey(hs.SubsetSelection(k=4, w=2, epsilon=2.0), LARGE[1])
     curve = privacy_curve(protocol)
     assert isinstance(curve, type(privacy_curve(protocol)))
     shares = (1.0, 0.3, 0.1, 0.05)
@@ -228,3 +231,33 @@ def test_published_bounds_say_that_they_need_a_number() -> None:
     protocol = survey(hs.RandomizedResponse(k=2, epsilon=1.0), LARGE[2])
     with pytest.raises(UnsupportedProtocolError, match=r"protocol\.with_dummies"):
         hs.dp.published.hoeffding_delta(protocol, epsilon=0.1)
+
+
+def test_one_table_for_all_numbers_of_dummies_is_as_good_as_a_table_for_each() -> None:
+    rng = np.random.default_rng(6)
+    for n in (1, 2, 3, 40, 400):
+        law, local = hs.DummyLaw.binomial(trials=max(3, n // 2), p=float(rng.uniform(0.3, 0.9))), rng.uniform(0.3, 3)
+        randomizer, most = hs.RandomizedResponse(k=3, epsilon=float(local)), int(law.numbers[-1])
+        report = randomizer.law().symmetric
+        assert report is not None
+        theta, lie, epsilon = float(report.theta), float(report.lie), float(local / 2 / math.sqrt(n))
+        upper = BlanketBound.random(k=3, n=n, theta=theta, lie=lie, dummies=law, log_tail=LOG_TAIL).upper(epsilon)
+        alike = HeldAlike.of(report, n=n, dummies=most, counted=law)
+        assert alike is not None
+        lower = alike.lower_third(epsilon)
+        if n <= 3:
+            true = float(
+                dummy_mixture.worst_delta(rows_of(randomizer), n, Fraction(math.exp(epsilon)), numbers_of(law))
+            )
+            assert lower * (1 - ROUNDING) <= true <= upper * (1 + ROUNDING)
+        uppers, lowers = [], []
+        for number in law.numbers.tolist():
+            truth = float(report.truth)
+            uppers.append(BlanketBound.of(k=3, n=n, truth=truth, lie=lie, dummies=number).upper(epsilon))
+            each = HeldAlike.of(report, n=n, dummies=max(number, 1))
+            assert each is not None
+            lowers.append(each.lower_third(epsilon))
+        assert upper == pytest.approx(law.probabilities @ uppers, rel=1e-3)
+        if n > 3:
+            assert lower <= law.probabilities @ lowers * (1 + 1e-3)
+            assert lower == pytest.approx(law.probabilities @ lowers, rel=0.02)

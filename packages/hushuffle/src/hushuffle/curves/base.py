@@ -11,13 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Citation, Kind, Witness
 from hushuffle.numerics.binomial import EPS
 from hushuffle.numerics.roots import EDGE, about, first_below, last_above
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.shufflers import DummyLaw
 
 LARGEST: Final = 300.0
 """Largest finite epsilon that a search returns; at e**300 a report is as good as revealed."""
@@ -210,6 +213,10 @@ class PrivacyCurve(ABC):
     def contenders(self, epsilon: float) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
         """Return a faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
         return self
+
+    def drawn(self, counted: DummyLaw, mean: PrivacyCurve) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
+        """Return the curve for a random number of dummies, as narrow as the `mean` of the curves for each number."""
+        return mean
 
     def only(self, few: PrivacyCurve, epsilon: float) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
         """Return this curve over the datasets of `few` if both are of one class, else `contenders(epsilon)`."""

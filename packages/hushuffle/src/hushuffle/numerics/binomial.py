@@ -33,6 +33,9 @@ _NARROW: Final = 3e-5
 _SMALL_TABLE: Final = 200_000
 """A table of fair signs may always have this many entries."""
 
+_TOGETHER: Final = 64
+"""Number of binomials that are added up together: as many as fit a cache."""
+
 _EXACT_UP_TO = 32
 _NOT_SMALL = 0.01
 
@@ -109,6 +112,28 @@ def runs(low: Floats, size: int, trials: Floats, p: float) -> Floats:
     table = np.maximum(trials[:, None] - places + 1, 0.0) / np.maximum(places, 1.0) * (p / (1 - p))
     table[:, 0] = pmf(low, trials, p)
     return np.cumprod(table, axis=1, out=table)
+
+
+def mixed(trials: Floats, p: float, weights: Floats, log_tail: float) -> tuple[int, Floats, float]:
+    """Return the sum over i of weights[i] P(Bin(trials[i], p) = x) from the first x on, and a bound on relative errors.
+
+    `weights` have shape (B, columns), the sums (columns, counts); 0 < p < 1. Of each binomial, both tails beyond
+    probability e**log_tail are omitted.
+
+    >>> mixed(np.array([1.0, 2.0]), 0.5, np.array([[0.5], [0.5]]), -30.0)[1].round(12).tolist()
+    [[0.375, 0.5, 0.125]]
+    """
+    reach = deviation(-log_tail, trials * p * (1 - p))
+    low, high = np.maximum(np.floor(trials * p - reach), 0.0), np.minimum(np.ceil(trials * p + reach), trials)
+    first, size = int(low.min()), int((high - low).max()) + 1
+    total = np.zeros((weights.shape[1], int(low.max()) - first + size))
+    for begin in range(0, trials.size, _TOGETHER):
+        part = slice(begin, begin + _TOGETHER)
+        table = runs(low[part], size, trials[part], p)
+        for row, column in np.argwhere(weights[part]).tolist():
+            start = int(low[begin + row]) - first
+            total[column, start : start + size] += weights[begin + row, column] * table[row]
+    return first, total, margin(float(trials.max())) + (8 * size + 2 * trials.size) * EPS
 
 
 def between(cuts: Floats, trials: Floats, p: float) -> tuple[Floats, Floats]:

@@ -17,11 +17,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, FairTable, Floats, beside_traces, fair_signs, row_step
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.shufflers import DummyLaw
+
+_STEP: Final = 1e-4
+"""Width of a bin of N, relative to its mean, if the number of dummies is random; a bin counts as its smallest N."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,7 +67,8 @@ class BlanketBound:
         0.25
         """
         extra = dummies + 1  # reports that are always in the blanket: the dummies and the target's report
-        nodes = _nodes(n - 1, k * lie, extra, log_tail)
+        mean = (n - 1) * k * lie
+        nodes = _nodes(binomial.window(n - 1, k * lie, log_tail), mean, mean * (1 - k * lie), mean + extra)
         reach = [binomial.window(n - 1, 2 * lie, log_tail), binomial.window(extra, 2 / k, log_tail)]
         step = row_step(reach[0][0] + reach[1][0], reach[0][1] + reach[1][1])
         own = CountRows.of(n - 1, 2 * lie, step=step, log_tail=log_tail)
@@ -73,17 +81,52 @@ class BlanketBound:
             mass[shift : shift + rows] += weight * hats
         low = own.first[0] + side.first[0] + step * np.arange(mass.shape[0], dtype=np.float64)
         widest = own.last[0] - own.first[0] + side.last[0] - side.first[0]
-        high = np.minimum(low + widest, n - 1 + extra)
+        mass *= 1 + 2 * binomial.margin(n + extra)
+        gap = truth - lie if theta is None else theta
+        return cls._of(mass, (low, widest, nodes + extra), k=k, theta=gap, lie=lie, log_tail=log_tail)
+
+    @classmethod
+    def random(cls, *, k: int, n: int, theta: float, lie: float, dummies: DummyLaw, log_tail: float) -> BlanketBound:
+        """Return the bound for n people and a random number of dummies: S ~ Bin(N, 2/k) given N.
+
+        >>> import hushuffle as hs
+        >>> law = hs.DummyLaw.of({0: 0.5, 1: 0.5})
+        >>> round(BlanketBound.random(k=3, n=1, theta=0.25, lie=0.25, dummies=law, log_tail=-95.0).upper(0.0), 9)
+        0.208333333
+        """
+        mean, variance = (n - 1) * k * lie, (n - 1) * k * lie * (1 - k * lie) + dummies.variance
+        size = mean + 1 + dummies.mean
+        step = max(1, int(_STEP * size))
+        people = CountRows.of(n - 1, k * lie, step=step, log_tail=log_tail)
+        numbers, chances = dummies.rounded(step, up=False)
+        numbers = numbers[0] + people.first[0] + 1 + step * np.arange(people.first.size + chances.size - 1.0)
+        nodes = _nodes((numbers[0], numbers[-1]), size, variance, size)
+        places = np.interp(numbers, nodes, np.arange(nodes.size))[:, None]
+        hats = np.maximum(1 - np.abs(places - np.arange(nodes.size)), 0.0)
+        weights = np.convolve(people.at_most, chances)[:, None] * hats
+        first, table, doubt = binomial.mixed(numbers, 2 / k, weights, log_tail)
+        wide = row_step(first, first + table.shape[1])
+        rows = np.pad(table, ((0, 0), (0, -table.shape[1] % wide))).reshape(nodes.size, -1, wide).sum(axis=2)
+        low = first + wide * np.arange(rows.shape[1], dtype=np.float64)
+        mass = rows.T * (1 + doubt + 2 * binomial.margin(float(numbers[-1])))
+        return cls._of(mass, (low, wide - 1, nodes), k=k, theta=theta, lie=lie, log_tail=log_tail)
+
+    @classmethod
+    def _of(
+        cls, mass: Floats, cells: tuple[Floats, float, Floats], *, k: int, theta: float, lie: float, log_tail: float
+    ) -> BlanketBound:
+        """Return the bound for the masses of rows of S, of equal width, and values of N; `cells` are these three."""
+        low, wide, total = cells
         keep = mass > 1e-20 * np.exp(log_tail)
         row, column = np.nonzero(keep)
         return cls(
             k=k,
-            theta=truth - lie if theta is None else theta,
+            theta=theta,
             lie=lie,
             low=low[row],
-            high=high[row],
-            total=nodes[column] + extra,
-            mass=mass[keep] * (1 + 2 * binomial.margin(n + extra)),
+            high=np.minimum(low + wide, total[-1])[row],
+            total=total[column],
+            mass=mass[keep],
             outside=8 * float(np.exp(log_tail)) + float(mass[~keep].sum()),
         )
 
@@ -127,16 +170,15 @@ class BlanketBound:
         return min(result, local, 1.0)
 
 
-def _nodes(trials: int, chance: float, extra: int, log_tail: float) -> Floats:
-    """Increasing bin boundaries for M ~ Bin(trials, chance): narrow near the mean, wide in the tails."""
-    low, high = binomial.window(trials, chance, log_tail)
-    mean, spread = trials * chance, np.sqrt(trials * chance * (1 - chance))
-    fine = max(1.0, 0.004 * (mean + extra))
-    position, nodes = float(low), [float(low)]
+def _nodes(ends: tuple[float, float], mean: float, variance: float, size: float) -> Floats:
+    """Increasing bin boundaries for a number of about `size` reports: narrow near the mean, wide in the tails."""
+    low, high = map(float, ends)
+    spread, fine = np.sqrt(variance), max(1.0, 0.004 * size)
+    position, nodes = low, [low]
     while position < high:
         away = abs(position - mean) / (spread + 1)
         step = min(fine * max(1.0, (away / 6) ** 2), max(spread * max(0.7, away / 8), fine / 8))
-        position = min(position + max(1.0, np.floor(step)), float(high))
+        position = min(position + max(1.0, np.floor(step)), high)
         nodes.append(position)
     return np.array(nodes)
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve, ReportCurve
+from hushuffle.curves.base import PrivacyCurve, ReportCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import symmetric_pairs, tilted_counts
 from hushuffle.curves.laws.blanket_bound import BlanketBound
@@ -24,6 +24,10 @@ from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Witness
 from hushuffle.model.citation import BLANKET, DARROCH
 from hushuffle.numerics.binomial import LOG_TAIL, Floats
+from hushuffle.numerics.roots import EDGE
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.shufflers import DummyLaw
 
 _EVERY: Final = 1600
 """Number of people up to which every composition is evaluated; beyond, the number of blocks of compositions."""
@@ -40,6 +44,15 @@ _BEST: Final = 2_000
 _SOME: Final = 48
 """Approximate number of compositions of the others that a lower bound evaluates."""
 
+
+_CROWD: Final = 300
+"""Smallest number of people for which one table has all numbers of dummies: it ignores the count at a third value."""
+
+_SPREAD: Final = (25.0, 4e6)
+"""Variances of a random number of dummies whose distribution enters the tables of one curve."""
+
+_SPARE: Final = 0.01
+"""Share of delta by which each end of epsilon is moved: then curves at a few numbers of dummies confirm the bracket."""
 
 _LEVEL: Final = 1e-9
 """Every delta of at least this is computed from the same tables."""
@@ -187,9 +200,12 @@ def _ends(curves: Sequence[Binary], ones: Floats, doubt: int, epsilon: float) ->
 
 
 @lru_cache(maxsize=64)
-def _blanket(law: Symmetric, n: int, dummies: int, log_tail: float) -> BlanketBound:
+def _blanket(law: Symmetric, n: int, dummies: int, counted: DummyLaw | None, log_tail: float) -> BlanketBound:
     """Cached: the scale of the loss and the curve for many evaluations use the same table."""
-    return BlanketBound.of(k=law.k, n=n, dummies=dummies, **_chances(law), log_tail=log_tail)
+    if counted is None:
+        return BlanketBound.of(k=law.k, n=n, dummies=dummies, **_chances(law), log_tail=log_tail)
+    theta, lie = float(law.theta), float(law.lie)
+    return BlanketBound.random(k=law.k, n=n, theta=theta, lie=lie, dummies=counted, log_tail=log_tail)
 
 
 def _chances(law: Symmetric) -> dict[str, float]:
@@ -202,13 +218,16 @@ class Kary(ReportCurve):
 
     `blanket` gives upper bounds; `signed`, `third`, `first` and `alike` give lower bounds from explicit datasets. These
     are computed at first use, without cells that hardly matter at delta = `level`, or with tables for many evaluations
-    (`often`). `general` is the curve of any finite randomizer: it needs no tables in large crowds.
+    (`often`). With `counted`, the number of dummies is random, and at most `dummies`; `mean` is the mean of the curves
+    for each number. `general` is the curve of any finite randomizer: it needs no tables in large crowds.
     """
 
     law: Symmetric
     n: int
     dummies: int
     general: FiniteDivergence | None = None
+    counted: DummyLaw | None = None
+    mean: PrivacyCurve | None = None
     level: float | None = None
     often: bool = False
     sources = (BLANKET,)
@@ -224,7 +243,7 @@ class Kary(ReportCurve):
 
     @cached_property
     def blanket(self) -> BlanketBound:
-        whole = _blanket(self.law, self.n, self.dummies, self._log_tail)
+        whole = _blanket(self.law, self.n, self.dummies, self.counted, self._log_tail)
         whole = whole if self.level is None else whole.without_traces(self.level)
         return whole.tabulated() if self.often else whole
 
@@ -243,7 +262,9 @@ class Kary(ReportCurve):
 
     @cached_property
     def alike(self) -> HeldAlike | None:
-        whole = HeldAlike.of(self.law, n=self.n, dummies=self.dummies) if self.dummies else None
+        if not self.dummies:
+            return None
+        whole = HeldAlike.of(self.law, n=self.n, dummies=self.dummies, counted=self.counted)
         return whole and self._without_traces(whole)
 
     def _without_traces(self, table: Table) -> Table:
@@ -256,6 +277,13 @@ class Kary(ReportCurve):
 
     def likely(self, epsilon: float) -> float:
         return self.upper(epsilon) if self.general is None or self.general.sliced else self.general.likely(epsilon)
+
+    def searched(self, delta: float, relative: float = EDGE) -> Bound:
+        """Return the bracket; with `counted`, single numbers of dummies suffice to check it (`_SPARE`)."""
+        if self.counted is None or relative != EDGE:
+            return super().searched(delta, relative)
+        low, high = (super(Kary, self).searched(min(delta * (1 + spare), 1.0)) for spare in (_SPARE, -_SPARE))
+        return bracket(low.lower, high.upper, unit="nats", sources=self.sources, witness=low.witness)
 
     def delta(self, epsilon: float) -> Bound:
         """Return the bracket of `PrivacyCurve.delta`, with tables for a delta of this size."""
@@ -272,6 +300,12 @@ class Kary(ReportCurve):
     def _common(self) -> Kary:
         """The curve for all deltas of at least `_LEVEL`, whose tables are computed once."""
         return self.near(_LEVEL)
+
+    def drawn(self, counted: DummyLaw, mean: PrivacyCurve) -> PrivacyCurve:
+        most, spread = self.n + int(counted.numbers[-1]), _SPREAD[0] <= counted.variance <= _SPREAD[1]
+        if self.n < _CROWD or not spread or most > 2 * (self.n + counted.fewest) or self.law.lie == 0:
+            return mean
+        return replace(self, dummies=most - self.n, counted=counted, mean=mean, general=None)
 
     def rough(self, delta: float, place: float | None = None) -> PrivacyCurve:
         sliced = self.general is None or self.general.sliced
@@ -292,7 +326,8 @@ class Kary(ReportCurve):
         if epsilon >= self.pure:
             return 0.0
         if self.level is None and epsilon == 0:  # a large delta, for which a short table is enough
-            return min(_blanket(self.law, self.n, self.dummies, _SHORT).upper(0.0), local_divergence(self.law, 0.0))
+            whole = _blanket(self.law, self.n, self.dummies, self.counted, _SHORT)
+            return min(whole.upper(0.0), local_divergence(self.law, 0.0))
         value, theta = self.blanket.upper(epsilon), float(self.law.theta)
         if value >= (1 - 1e-9) * theta - math.expm1(epsilon) * float(self.law.lie):
             value = min(value, local_divergence(self.law, epsilon))
@@ -321,6 +356,8 @@ class Kary(ReportCurve):
         return alone.directions(epsilon)[witness.target[0]]
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        if self.mean is not None:
+            return self.mean.datasets(log_tail=log_tail)
         small = self.n <= _BEST and self.law.k > 3  # for k = 3 the count at the third value adds no information
         if self.dummies or small:
             alike = HeldAlike.of(self.law, n=self.n, dummies=self.dummies, log_tail=log_tail)

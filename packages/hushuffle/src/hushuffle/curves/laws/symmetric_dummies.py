@@ -9,6 +9,9 @@ number of the others' and the dummies' reports at c, and u(x | S) that of S repo
 Both are linear in the counts given C. Neighbouring C share a bin: reports at other values are removed at random until
 their number is the smallest of the bin. This post-processing keeps both linear in the remaining counts.
 
+If the number of dummies is random, an observer who ignores C has the same formulas: w(C) is then the probability that S
+- 1 reports of the others and the dummies are at other values than c, and w(C - 1) that S are.
+
 Source: docs/theory/datasets.md, Theorem 8 and Lemma 9.
 """
 
@@ -17,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +40,9 @@ from hushuffle.numerics.binomial import (
     fair_signs,
     positive_mean,
 )
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.shufflers import DummyLaw
 
 _TABLE: Final = 2_000_000
 """Largest number of probabilities that are computed one by one."""
@@ -78,8 +84,13 @@ class HeldAlike:
     negligible: float = 0.0
 
     @classmethod
-    def of(cls, law: Symmetric, *, n: int, dummies: int, log_tail: float = LOG_TAIL) -> HeldAlike | None:
-        """None if the tabulation would take too long. Events rarer than e**log_tail may be missing."""
+    def of(
+        cls, law: Symmetric, *, n: int, dummies: int, counted: DummyLaw | None = None, log_tail: float = LOG_TAIL
+    ) -> HeldAlike | None:
+        """None if the tabulation would take too long. Events rarer than e**log_tail may be missing.
+
+        With `counted`, the number of dummies is random, and at most `dummies`.
+        """
         k, truth, lie, theta = law.k, float(law.truth), float(law.lie), float(law.theta)
         groups = ((n - 1, truth), (dummies, 1 / k))
         windows = [(0, t) if t <= _WHOLE else binomial.window(t, chance, log_tail) for t, chance in groups]
@@ -89,8 +100,14 @@ class HeldAlike:
             binomial.pmf(np.arange(low, high + 1, dtype=np.float64), trials, chance)
             for (trials, chance), (low, high) in zip(groups, windows, strict=True)
         )
+        first, doubt = windows[0][0] + windows[1][0], 0.0
+        if counted is not None:
+            # Every number of dummies counts as the next multiple of `step`: an observer can add the missing dummies.
+            step = max(1, int(_ROW * math.sqrt(counted.mean * (k - 1)) / k))
+            numbers, chances = counted.rounded(step, up=True)
+            least, elsewhere, doubt = binomial.mixed(numbers, (k - 1) / k, chances[:, None], log_tail)
+            first, extra = windows[0][0] + dummies - least - elsewhere.size + 1, elsewhere[0, ::-1]
         mass = np.convolve(own, extra)
-        first = windows[0][0] + windows[1][0]
         total, here, before = n + dummies, np.append(mass, 0.0), np.append(0.0, mass)
         left = total - first - np.arange(here.size, dtype=np.float64)
         # No report is at another value only if the target's report is at c as well: then w(C) = 0.
@@ -110,8 +127,8 @@ class HeldAlike:
             apart=((k - 1) * lie * at + lie * next_to + theta * removed)[keep],
             bend=bend[keep],
             held=((k - 1) * lie * at + truth * next_to)[keep],
-            doubt=2 * binomial.margin(n) + 2 * binomial.margin(dummies) + EPS * (64 + 3 * here.size),
-            outside=0.0 if max(n - 1, dummies) <= _WHOLE else 4 * float(np.exp(log_tail)),
+            doubt=2 * binomial.margin(n) + 2 * binomial.margin(dummies) + EPS * (64 + 3 * here.size) + doubt,
+            outside=0.0 if max(n - 1, dummies) <= _WHOLE and counted is None else 4 * float(np.exp(log_tail)),
         )
 
     @cached_property

@@ -260,7 +260,9 @@ def _reduce(question: Question) -> Mean:
 def _build(question: Question, solve: Solve) -> PrivacyCurve:
     mean = _reduce(question)
     mixture = DummyMixture.of(mean.law, lambda number: solve(mean.at(number)))
-    return mixture if question.reports == 1 else replace(mixture, share=_ROUGH)  # each number takes seconds
+    if question.reports > 1:
+        return replace(mixture, share=_ROUGH)  # each number takes seconds
+    return mixture.curves[mean.law.middle].drawn(mean.law, mixture)
 
 
 RULE: Final = Rule(

@@ -298,6 +298,17 @@ class DummyLaw:
         places = np.searchsorted(self.numbers, np.array(numbers, dtype=np.int64)).tolist()
         return np.array([self.chance(0, place + 1) for place in places])
 
+    def rounded(self, step: int, *, up: bool) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return consecutive multiples of `step`, and the probability that a number is rounded to each, shapes (m,).
+
+        >>> import hushuffle as hs
+        >>> [part.tolist() for part in hs.DummyLaw.of({0: 0.5, 4: 0.25, 9: 0.25}).rounded(5, up=True)]
+        [[0.0, 5.0, 10.0], [0.5, 0.25, 0.25]]
+        """
+        units = (self.numbers + (step - 1 if up else 0)) // step
+        chances = np.bincount(units - units[0], weights=self.probabilities)
+        return step * (units[0] + np.arange(chances.size, dtype=np.float64)), chances.astype(np.float64)
+
     def falling_mean(
         self, ends: Callable[[int], tuple[float, float]], *, share: float = 0.05, most: int = 32
     ) -> tuple[float, float, tuple[int, ...]]:

@@ -11,6 +11,7 @@ Two cells have a closed form, three a sum of O(sqrt(n)) binomial terms.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -250,17 +251,23 @@ def _refuse_beyond(limit: float, work: float, n: int, number: int) -> None:
 
 def _nodes_needed(n: int, period: int, steps: _Steps, tolerance: float) -> int:
     """Return the number of nodes from angle 0 on such that omitted nodes contribute at most `tolerance` in total."""
-    half = (period - 1) // 2
-    starts = np.unique(np.geomspace(1, half, 64).astype(np.int64))[::-1]
-    counts = -np.diff(starts, prepend=half + 1)  # nodes from each start to the start before it
-    angles, chunk = (
-        [2 * math.pi * start / period for start in starts.tolist()],
-        max(1, _BLOCK // (steps.widths.size + 1)),
-    )
-    parts = (steps.largest(angles[first : first + chunk]) for first in range(0, len(angles), chunk))
-    heights = [float(steps.widths @ row) for rows in parts for row in rows]
-    dropped = np.cumsum(2 * counts * np.array(heights)) * 1.1 * math.sqrt(2 * math.pi * n) / period
-    return int(np.append(half + 1, starts)[np.searchsorted(dropped, tolerance, side="right")])
+    half, each = (period - 1) // 2, 2.2 * math.sqrt(2 * math.pi * n) / period
+    starts = np.unique(np.geomspace(1, half, 64).astype(np.int64)).tolist()
+
+    def beyond(start: int, end: int) -> float:
+        """Return a bound on the contribution of the nodes from `start` on, before `end`."""
+        return each * (end - start) * float(steps.widths @ steps.largest([2 * math.pi * start / period])[0])
+
+    # Far out, one bound suffices for all nodes.
+    dropped = tolerance / 4
+    place = bisect_left(starts, x=True, key=lambda start: beyond(start, half + 1) <= dropped)
+    needed = [*starts, half + 1][place]
+    for start in reversed(starts[:place]):
+        dropped += beyond(start, needed)
+        if dropped > tolerance:
+            break
+        needed = start
+    return int(needed)
 
 
 def _centred_exponent(angles: Floats, mean: float) -> Complex:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, TypeVar
 
 import numpy as np
@@ -334,27 +333,26 @@ def _runs(first: Floats, two: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArra
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FairTable:
-    """Both bounds of `fair_signs` for the same numbers of signs and many thresholds, from a table of masses and tails.
+    """One of the bounds of `fair_signs` for the same numbers of signs and many thresholds, from a table.
 
-    Row i contains Bin(s, 1/2) from s // 2 on, for the i-th different number s of signs, at s // 2 + `base[i]`.
-    Omitted counts have probability at most e**-95. For each of `signs`, shape (B,), `start` is the base of its row, and
-    the row is 0 from the count `stop` on.
+    Row i is about Bin(s, 1/2) = A from s // 2 on, for the i-th different number s of signs: bounds on A P(A) (`gain`)
+    and P(A or more) (`tail`), upper and lower if `above`, else lower and upper. Omitted counts have probability at most
+    e**-95. For each of `signs`, shape (B,), count A is at `start` + A, and the row is 0 from the count `stop` on.
     """
 
     signs: Floats
-    base: npt.NDArray[np.int64]
     start: npt.NDArray[np.int64]
     stop: Floats
-    mass: Floats
+    gain: Floats
     tail: Floats
-    noise: float
+    above: bool
 
     @classmethod
-    def of(cls, signs: Floats) -> FairTable | None:
+    def of(cls, signs: Floats, *, above: bool) -> FairTable | None:
         """Return the table for these numbers of signs; None if a hundred direct evaluations would be cheaper.
 
-        >>> two = FairTable.of(np.array([2.0]))
-        >>> [round(two.mean(np.ones(1), np.ones(1), above=above), 12) for above in (False, True)]
+        >>> two = np.array([2.0])
+        >>> [round(FairTable.of(two, above=above).mean(np.ones(1), np.ones(1)), 12) for above in (False, True)]
         [0.25, 0.25]
         """
         numbers, row = np.unique(signs, return_inverse=True)
@@ -363,37 +361,31 @@ class FairTable:
         size = int((last - first).max(initial=0.0)) + 3  # two zeros after the last entry
         if numbers.size * size > 50 * signs.size + _SMALL_TABLE:
             return None
-        mass = runs(first, size, numbers, 0.5)
-        mass[first[:, None] + np.arange(size) > last[:, None]] = 0.0
-        # Rows are summed from the far tail, so that small tails keep their digits.
-        tail = np.cumsum(mass[:, ::-1], axis=1)[:, ::-1]
+        mass, counts = runs(first, size, numbers, 0.5), first[:, None] + np.arange(size)
+        mass[counts > last[:, None]] = 0.0
         noise = margin(float(numbers.max(initial=1.0))) + (16 + 4 * size) * EPS
-        base = size * np.arange(numbers.size) - first.astype(np.int64)
-        start, stop = base[row.ravel()], last[row.ravel()] + 2
-        return cls(signs=signs, base=base, start=start, stop=stop, mass=mass.ravel(), tail=tail.ravel(), noise=noise)
-
-    @cached_property
-    def _sides(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-        """For each entry A P(A) and P(A or more): for bounds from below, and for bounds from above."""
-        size = self.mass.size // self.base.size
-        gain = (np.arange(self.mass.size) - np.repeat(self.base, size)) * self.mass
+        sign = 1 if above else -1
+        # Rows are summed from the far tail, so that small tails keep their digits.
+        tail = np.cumsum(mass[:, ::-1], axis=1)[:, ::-1] * (1 - sign * noise)
         # Rounding may hide that the count before adds; and counts beyond the table were omitted.
-        spare = 16 * EPS * np.append(0.0, self.mass[:-1]) + 2 * math.exp(LOG_TAIL)
-        spare *= np.repeat(np.unique(self.signs), size)
-        low, high = 1 - self.noise, 1 + self.noise
-        return (low * gain - spare, high * self.tail), (high * gain + spare, low * self.tail)
+        spare = 16 * EPS * np.append(0.0, mass.ravel()[:-1]).reshape(mass.shape) + 2 * math.exp(LOG_TAIL)
+        counts *= mass
+        counts *= 1 + sign * noise
+        counts += sign * numbers[:, None] * spare
+        start = (size * np.arange(numbers.size) - first.astype(np.int64))[row.ravel()]
+        stop = last[row.ravel()] + 2
+        return cls(signs=signs, start=start, stop=stop, gain=counts.ravel(), tail=tail.ravel(), above=above)
 
     def cancels(self, threshold: Floats) -> bool:
         """Return whether sums lose their digits at these thresholds, so that `fair_signs` is needed."""
         return EPS * float(self.signs.max(initial=0.0)) > 1e-9 * float((self.signs - threshold).max(initial=0.0))
 
-    def mean(self, weight: Floats, threshold: Floats, *, above: bool) -> float:
-        """Return a bound on the sum of `weight` E[R - threshold]_+, from above or from below; shapes (B,)."""
-        gain, tail = self._sides[above]
+    def mean(self, weight: Floats, threshold: Floats) -> float:
+        """Return a bound on the sum of `weight` E[R - threshold]_+; shapes (B,)."""
         place = np.minimum((self.signs + threshold) / 2 + 1, self.stop).astype(np.int64) + self.start
-        value = gain[place] - threshold * tail[place]
-        slack: float = EPS * (16 + value.size)
-        return float(np.sum(weight * (value if above else np.maximum(value, 0.0)))) * (1 + (slack if above else -slack))
+        value = self.gain[place] - threshold * self.tail[place]
+        slack: float = EPS * (16 + value.size) * (1 if self.above else -1)
+        return float(np.sum(weight * (value if self.above else np.maximum(value, 0.0)))) * (1 + slack)
 
 
 def _from_the_head(signs: Floats, slope: float, head: tuple[Floats, Floats], noise: float) -> tuple[Floats, Floats]:

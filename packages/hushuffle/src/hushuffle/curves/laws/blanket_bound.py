@@ -145,7 +145,7 @@ class BlanketBound:
 
     def tabulated(self) -> BlanketBound:
         """The same bound with tables of binomial tails, faster from about ten epsilons on."""
-        return replace(self, table=FairTable.of(self.high))
+        return replace(self, table=FairTable.of(self.high, above=True))
 
     @cached_property
     def _terms(self) -> tuple[Floats, Floats]:
@@ -157,7 +157,7 @@ class BlanketBound:
         excess, slope = float(np.expm1(epsilon)), pull * (1 + growth) / 2
         weight, level = self._terms
         if self.table is not None and not self.table.cancels(level := excess / (1 + growth) * level):
-            each = slope * self.table.mean(weight, level, above=True)
+            each = slope * self.table.mean(weight, level)
         else:
             common = excess * self.k * self.lie * self.total
             attained = pull * self.low + slope * (self.high - self.low)

@@ -133,7 +133,7 @@ class HeldAlike:
 
     @cached_property
     def _signs(self) -> FairTable | None:
-        return FairTable.of(self._pairs[0])
+        return FairTable.of(self._pairs[0], above=False)
 
     @cached_property
     def _pairs(self) -> tuple[Floats, Floats, Floats]:
@@ -177,7 +177,7 @@ class HeldAlike:
         slope, excess = (1 + growth) / 2, float(np.expm1(epsilon)) * (1 + self.doubt)
         level = excess / slope * bias
         if self._signs is not None and not self._signs.cancels(level):
-            bound = slope * self._signs.mean(weight, level, above=False) * (1 - self.doubt - 64 * EPS)
+            bound = slope * self._signs.mean(weight, level) * (1 - self.doubt - 64 * EPS)
         else:
             head = slope * signs - excess * bias, slope * signs + excess * bias
             value = fair_signs(signs, slope, excess * bias, head)[0]

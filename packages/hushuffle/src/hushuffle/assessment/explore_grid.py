@@ -20,12 +20,13 @@ from hushuffle.mechanisms.shufflers import Reveals, Scrambler, Shuffler, Uniform
 from hushuffle.model import Bound, Progress
 from hushuffle.model.explorer import Adversary, Axis, GridPoint
 from hushuffle.numerics.normal_pair import level_between
-from hushuffle.questions import dp, pie, qif
+from hushuffle.questions import dp, pie
+from hushuffle.questions.qif.guessing import vulnerability_within
 from hushuffle.specification import Specification
 from hushuffle.specification.exposure import Exposure
 
 _TOLERANCE: Final = 0.05
-"""Largest relative width of the brackets of epsilon that are not the deployment's own."""
+"""Relative width of brackets that are not the deployment's own: narrower ones are not computed."""
 
 _LEAST: Final = 1e-6
 _WIDEST: Final = 10.0
@@ -323,8 +324,8 @@ def _spread(protocol: Protocol) -> float:
 
 def _guess(deployments: Deployments, guesser: Guesser, place: _Place) -> Iterator[Bound]:
     protocol = _built(deployments, place)
-    law = protocol.randomizer.law()
-    yield (qif.quick_vulnerability if law.symmetric is not None else qif.vulnerability)(protocol, adversary=guesser)
+    tolerance = 0.0 if protocol == deployments.own else _TOLERANCE
+    yield vulnerability_within(protocol, adversary=guesser, tolerance=tolerance)
 
 
 def _named(deployments: Deployments, place: _Place) -> Iterator[Bound]:

@@ -428,7 +428,7 @@ def gaussian_center(sigma: float, tail: float) -> int:
     return math.ceil(sigma * math.sqrt(-2 * math.log(tail))) + 1
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def binomial_dummies(trials: int, p: float) -> DummyLaw:
     """Return the distribution of the number of successes, also for p = 0 and p = 1.
 

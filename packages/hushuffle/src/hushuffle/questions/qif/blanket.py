@@ -49,7 +49,7 @@ _APART: Final = 8
 _HARDLY_ANY: Final = 0.5
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)
 def shuffle_rate(reports: int, k: int, *, tolerance: float = TOLERANCE) -> float:
     """Return V_S(N; k) = E[max h]/N, h ~ Multinomial(N; 1/k, ...), for N - 1 uniform reports and a truthful target.
 

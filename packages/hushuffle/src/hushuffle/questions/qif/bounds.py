@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from scipy.special import ndtri
 
 from hushuffle import _checks
 from hushuffle.curves.search import privacy_curve
@@ -28,6 +29,7 @@ from hushuffle.model.bound import Kind
 from hushuffle.model.citation import BLANKET, BRAUN, QIF
 from hushuffle.model.prior import Prior
 from hushuffle.numerics import binomial
+from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.questions.qif.blanket import bins
 from hushuffle.questions.qif.gain import Numbers, Table, distribution, posterior_vulnerability, prior_vulnerability
 from hushuffle.questions.qif.knowledge import against, known_others
@@ -56,29 +58,32 @@ _NEGLIGIBLE: Final = 1e-6
 _ROUNDING: Final = 2.0**-40
 
 
-def guess_bound(protocol: Protocol, *, known: int, composition: Histogram | None) -> Bound:
-    """Return bounds on the success of an adversary who knows `known` people, with values `composition` if given."""
+def guess_bound(protocol: Protocol, *, known: int, composition: Histogram | None, tolerance: float = 0.0) -> Bound:
+    """Return bounds on the success of an adversary who knows `known` people, with values `composition` if given.
+
+    If supported values alone give a relative width below `tolerance`, the counts of the reports are not evaluated.
+    """
     law, k = protocol.randomizer.law(), protocol.randomizer.inputs
     # Naming a value among k is naming a person among k people with different values.
     success, attained = law.bayes(Prior.of(k))
     if protocol.reveals is Reveals.SENDERS and attained:
         return Bound.exact(float(success), unit="probability", sources=(BRAUN,))
-    release, uniform = Release.of(protocol), np.full(k, 1 / k)
+    upper, lower, sources = float(success), 1 / k, [BRAUN]
+    # Other shufflers reveal at most the unshuffled reports; sums reveal at most how often each report occurs.
+    hidden, support = protocol.reveals in (Reveals.MULTISET, Reveals.SUMS), law.support
+    if hidden and support is not None:
+        upper = min(upper, _supporting(protocol, support, known))
+        if support.disjoint and (known == 0 or composition is None):
+            lower = max(lower, _nobody_known(protocol, support))
+            sources.append(NEGATIVE)
+    release, uniform = None if upper < (1 + tolerance) * lower else Release.of(protocol), np.full(k, 1 / k)
     ends = release.ends(uniform, np.eye(k), shares=uniform, known=(known, composition)) if release else None
     if ends and ends[0] == ends[1]:
         return Bound.exact(min(1.0, max(1 / k, ends[0])), unit="probability", sources=(QIF.at("Definition 2"),))
-    upper, lower, sources = float(success), 1 / k, [BRAUN]
-    # Other shufflers reveal at most the unshuffled reports; sums reveal at most how often each report occurs.
-    if protocol.reveals in (Reveals.MULTISET, Reveals.SUMS):
-        support = law.support
-        sources.append(BLANKET)
+    if hidden:
+        sources.insert(1, BLANKET)
         if support is None or protocol.reveals is Reveals.SUMS:
             upper = min(upper, _central(protocol))
-        if support is not None:
-            upper = min(upper, _supporting(protocol, support, known))
-        if support is not None and support.disjoint and (known == 0 or composition is None):
-            lower = max(lower, _nobody_known(protocol, support))
-            sources.append(NEGATIVE)
     upper = min(1.0, upper * (1 + _ROUNDING))
     if ends:
         lower, upper = max(lower, ends[0]), min(upper, ends[1])
@@ -176,36 +181,41 @@ def _supporting(protocol: Protocol, support: Support, revealed: int) -> float:
     # If the report of a uniform value is not distributed like a dummy, all others are treated as known.
     reveal = revealed if support.disjoint else others
     starts, _, masses, lost = bins(reveal, 1 - truthful, k) if reveal else (np.zeros(1), np.zeros(1), np.ones(1), 0.0)
-    fullest = [_fullest(int(start) + others - reveal + extra + 1, support.dummy, k, above=True) for start in starts]
-    rate = float(masses @ np.array(fullest)) + lost
+    rate = float(masses @ _fullest(starts + (others - reveal + extra + 1), support.dummy, k)) + lost
     return (1 - truthful) / k + truthful * min(1.0, rate * (1 + 2 * binomial.margin(reveal)))
 
 
-def _nobody_known(protocol: Protocol, support: Support) -> float:
-    """Return (1 - theta)/k + theta E[max_x h_x/(k s N)] rounded down, with N = n + dummies."""
-    k, reports = protocol.randomizer.inputs, protocol.n + protocol.shuffler.dummies
-    lower = _fullest(reports, support.dummy, k, above=False)
-    return ((1 - support.told) / k + support.told * lower) * (1 - _ROUNDING)
+def _fullest(reports: Floats, chance: float, k: int) -> Floats:
+    """Return an upper bound on E[max_x h_x]/(k s N), h_x ~ Bin(N, s), for each number N of reports, k >= 2.
 
-
-def _fullest(reports: int, chance: float, k: int, *, above: bool) -> float:
-    """Return an upper or a lower bound on E[max_x h_x]/(k s N), h_x ~ Bin(N, s), k >= 2.
-
-    Upper: sum_j min(1, k P(h > j)). Lower, for negatively associated counts: sum_j (1 - P(h <= j)**k), or 1 if j < N s.
+    For every j, max_x h_x <= j + sum_x [h_x - j]_+. The best j, with P(h > j) = 1/k, is near that of a normal h.
     """
     if chance == 0:  # no dummy supports a value, so the true value is visible
-        return 1.0 if above else 0.0
+        return np.ones(reports.size)
+    mean, far = reports[:, None] * chance, float(ndtri(1 - 1 / k))
+    near = mean + far * np.sqrt(mean * (1 - chance)) + (1 - 2 * chance) / 6 * (far**2 - 1)
+    j = np.clip(np.floor(near) + np.arange(-2.0, 3.0), 0.0, reports[:, None])
+    tail = binomial.upper_tail(j + 1, reports[:, None], chance)
+    edge = (j + 1) * (1 - chance) * binomial.pmf(j + 1, reports[:, None], chance)
+    slack = binomial.margin(float(reports.max())) * (edge + np.abs(mean - j) * tail) + 16 * EPS * (mean + j) * tail
+    best = (j + k * (edge + (mean - j) * tail + slack)).min(axis=1)
+    return np.asarray(np.minimum(1.0, best / (k * mean[:, 0]) * (1 + 8 * EPS)))
+
+
+def _nobody_known(protocol: Protocol, support: Support) -> float:
+    """Return (1 - theta)/k + theta E[max_x h_x/(k s N)] rounded down, with N = n + dummies.
+
+    h_x ~ Bin(N, s) are negatively associated: E[max_x h_x] >= sum_j (1 - P(h <= j)**k). Terms with j < N s count as 1.
+    """
+    k, reports, chance = protocol.randomizer.inputs, protocol.n + protocol.shuffler.dummies, support.dummy
+    if chance == 0:
+        return (1 - support.told) / k
     low, high = binomial.window(reports, chance, _LOG_TAIL)
     step = max(1, (high - low) // _POINTS)
-    first = np.arange(low, high + step, step, dtype=np.float64)  # j in steps; beyond the last j the remainder is 0
-    slack, mean = binomial.margin(reports) + k * reports * math.exp(_LOG_TAIL), reports * chance * (1 - _ROUNDING)
-    scale, terms = float(k * Fraction(chance) * reports), np.ones(first.size)
-    if above:
-        away = first + 1 > math.floor(mean)  # the other terms are 1: there P(h > j) is at least 1/2
-        terms[away] = np.minimum(1.0, k * binomial.upper_tail(first[away] + 1, reports, chance))
-        return min(1.0, (low + step * float(terms.sum()) * (1 + slack) + slack) / scale)
-    last = first + step - 1
-    away = last >= mean  # the fullest is not below the mean
+    last = np.arange(low, high + step, step, dtype=np.float64) + step - 1  # j in steps; beyond the last the rest is 0
+    slack, terms = binomial.margin(reports) + k * reports * math.exp(_LOG_TAIL), np.ones(last.size)
+    away = last >= reports * chance * (1 - _ROUNDING)  # the fullest is not below the mean
     with np.errstate(divide="ignore"):  # the maximum is then certain to be larger
         terms[away] = -np.expm1(k * np.log1p(-np.minimum(binomial.upper_tail(last[away] + 1, reports, chance), 1.0)))
-    return (low + step * float(terms.sum()) * (1 - slack) - slack) / scale
+    lower = (low + step * float(terms.sum()) * (1 - slack) - slack) / float(k * Fraction(chance) * reports)
+    return ((1 - support.told) / k + support.told * lower) * (1 - _ROUNDING)

@@ -309,11 +309,13 @@ def _from_the_middle(signs: Floats, slope: float, threshold: Floats, noise: floa
     first = np.floor((signs + threshold / slope) / 2) + 1
     runs, run = _runs(first, np.broadcast_to(signs, first.shape))
     at, number = first.ravel()[runs], np.broadcast_to(signs, first.shape).ravel()[runs]
-    gain = slope * first * pmf(at, number, 0.5)[run]
+    mass = pmf(at, number, 0.5)
+    gain = slope * first * mass[run]
     loss = threshold * upper_tail(at, number, 0.5)[run]
     error = noise * (gain + loss)
     # `first` may be one too high by rounding: then the omitted term is zero up to rounding.
-    skipped = 16 * EPS * slope * signs * pmf(at - 1, number, 0.5)[run]
+    before = np.where(at == number + 1, 0.5**number, mass * at / np.maximum(number - at + 1, 1.0))  # P(A = first - 1)
+    skipped = 16 * EPS * slope * signs * before[run]
     return np.maximum(gain - loss - error, 0.0), np.maximum(gain - loss, 0.0) + error + skipped
 
 

@@ -60,6 +60,9 @@ _LEVEL: Final = 1e-9
 _SHORT: Final = -60.0
 """Logarithm of the probability of a tail that tables for many evaluations leave out, at the most."""
 
+_FAR_AHEAD: Final = 0.01
+"""Relative distance of the losses' deviations above which the second family of datasets is not compared."""
+
 _TINY: Final = 5e-324
 """Smallest positive float: below the pure epsilon, delta is positive."""
 
@@ -366,4 +369,9 @@ class Kary(ReportCurve):
                 return third, alike.pair_first(log_tail)
         if self.dummies:
             return symmetric_pairs.all_alike(self.law, self.n, self.dummies, log_tail)
-        return tuple(pair(self.law, self.n, log_tail) for pair in (symmetric_pairs.at_third, symmetric_pairs.at_first))
+        third = symmetric_pairs.at_third(self.law, self.n, log_tail)
+        # The losses' variances have ratio (1 + nu/mu)/2; near that of the second pair, its skewness may matter.
+        ahead, skew = 1 - math.sqrt((1 + float(self.law.lie / self.law.truth)) / 2), (self.n * self.law.lie) ** -0.5
+        if ahead > _FAR_AHEAD + math.sqrt(-log_tail / 8) * skew:
+            return (third,)
+        return third, symmetric_pairs.at_first(self.law, self.n, log_tail)

@@ -259,13 +259,13 @@ def assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *, 
     first, second = factors
     least = np.minimum(first, second)
     sound = (mass > 0) & (least > 0)
-    error = np.where(sound, slopes / np.where(sound, least, 1.0), np.inf)
-    allowed = max(8 * float(error[sound] @ mass[sound]), _FAINT)
-    keep = sound & (error <= allowed)
+    error = np.divide(slopes, least, out=np.zeros(mass.shape), where=sound)
+    allowed = max(8 * float((error * mass).sum()), _FAINT)
+    keep = np.flatnonzero(sound & (error <= allowed))
     return DatasetPair(
         witness=witness,
-        p=(mass * first)[keep],
-        q=(mass * second)[keep],
+        p=(mass * first).ravel()[keep],
+        q=(mass * second).ravel()[keep],
         doubt=2 * allowed + 64 * EPS,
         common=3 * _SHARP * binomial.margin(n),
         mirrored=witness.family == AT_THIRD,

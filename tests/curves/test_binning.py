@@ -14,6 +14,7 @@ from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.pairs import composition, dominating
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.release import Release
+from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import Floats
 
 ROUNDING = 1e-9
@@ -38,6 +39,17 @@ def test_rows_of_the_count_only_raise_the_upper_end(
     for finer, coarser in itertools.pairwise(ends):
         assert finer <= coarser * (1 + ROUNDING)
     assert ends[-1] > ends[0]  # the partition matters, else this test would test nothing
+
+
+@pytest.mark.parametrize(("n", "chance"), [(60, 0.3), (2_000, 0.9), (2_000, 0.3), (20_000, 0.6)])
+def test_shortfalls_by_a_recurrence_are_those_of_each_row(n: int, chance: float) -> None:
+    own = np.arange(n // 5, n // 5 + n // 20, dtype=np.float64)
+    middle = float(own.mean() + (n - own.mean()) * chance)
+    nodes = np.clip(middle + np.sqrt(n) * np.linspace(-6, 6, 25), own[-1], n).round()
+    level, left = nodes - own[:, None], (n - own)[:, None]
+    direct = binomial.shortfall(level, left, chance)[0]
+    quick, doubt = blanket_bound._from_last(level, left, chance, binomial.pmf(level[-1], left[-1], chance))
+    assert np.all(np.abs(quick - direct) <= 0.1 * doubt)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.15, 0.3])

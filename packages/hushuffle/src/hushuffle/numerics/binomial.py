@@ -384,10 +384,13 @@ class FairTable:
 
     def mean(self, weight: Floats, threshold: Floats) -> float:
         """Return a bound on the sum of `weight` E[R - threshold]_+; shapes (B,)."""
-        place = np.minimum((self.signs + threshold) / 2 + 1, self.stop).astype(np.int64) + self.start
-        value = self.gain[place] - threshold * self.tail[place]
+        place = (self.signs + threshold) / 2 + 1
+        index = np.minimum(place, self.stop, out=place).astype(np.int64)
+        index += self.start
+        value = self.gain.take(index) - threshold * self.tail.take(index)
+        value *= weight  # weights are >= 0
         slack: float = EPS * (16 + value.size) * (1 if self.above else -1)
-        return float(np.sum(weight * (value if self.above else np.maximum(value, 0.0)))) * (1 + slack)
+        return float((value if self.above else np.maximum(value, 0.0)).sum()) * (1 + slack)
 
 
 def _from_the_head(signs: Floats, slope: float, head: tuple[Floats, Floats], noise: float) -> tuple[Floats, Floats]:

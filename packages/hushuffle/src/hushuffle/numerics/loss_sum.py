@@ -211,8 +211,8 @@ class LossSum:
 
     def _crossing(self, delta: float) -> float:
         """Return approximately the epsilon where the window's A - e**epsilon B (masses above) is `delta`; no bound."""
-        losses = self.step * (self.low + np.arange(self.tilted.size, dtype=np.float64))
-        weight = np.exp(np.clip(self.log_scale - self.tilt * losses, -700.0, 700.0)) * np.maximum(self.tilted, 0.0)
+        losses, weight = self._points
+        weight = weight * np.maximum(self.tilted, 0.0)
         above = np.cumsum(weight[::-1])[::-1]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             other = np.cumsum((weight * np.exp(-losses))[::-1])[::-1]
@@ -225,7 +225,7 @@ class LossSum:
         """Return an upper bound on the hockey-stick divergence of the composed pair, if the masses are exact."""
         level = epsilon * (1 - 8 * EPS)
         weight, gain, tilted = self._above(level)
-        inside = float((weight * gain) @ (np.maximum(tilted, 0.0) + self.noise))
+        inside = float((weight * gain * (np.maximum(tilted, 0.0) + self.noise)).sum())
         total = (inside + self._beyond(level)) * (1 + self.relative) + self.infinity * (1 + 1e-12)
         return min(total, 1.0)
 
@@ -233,19 +233,23 @@ class LossSum:
         """Return a lower bound on the hockey-stick divergence of the composed pair."""
         level = epsilon * (1 + 8 * EPS)
         weight, gain, tilted = self._above(level)
-        inside = float((weight * gain) @ np.maximum(tilted - self.noise, 0.0)) * (1 - self.relative)
-        chance = float(weight @ (np.maximum(tilted, 0.0) + self.noise)) * (1 + self.relative)
+        inside = float((weight * gain * np.maximum(tilted - self.noise, 0.0)).sum()) * (1 - self.relative)
+        chance = float((weight * (np.maximum(tilted, 0.0) + self.noise)).sum()) * (1 + self.relative)
         # A factor common to P and Q scales the divergence; other errors count for all of P(L > epsilon), below
         # which e**epsilon Q(L > epsilon) lies.
         total = math.exp(-1.01 * self.common) * (inside - self._beyond(level))
         return max(total - 2 * math.expm1(self.doubt) * chance, 0.0)
 
+    @cached_property
+    def _points(self) -> tuple[Floats, Floats]:
+        """The losses of the window, and the factor that reverses the tilt at each."""
+        losses = self.step * (self.low + np.arange(self.tilted.size, dtype=np.float64))
+        return losses, np.exp(np.minimum(self.log_scale - self.tilt * losses, 700.0))
+
     def _above(self, epsilon: float) -> tuple[Floats, Floats, Floats]:
         """Return the factor that reverses the tilt, 1 - e**(epsilon - L), and the tilted mass, for L > epsilon."""
         start = max(math.floor(epsilon / self.step) - self.low, 0)
-        index = np.arange(start, self.tilted.size, dtype=np.float64)
-        losses = self.step * (self.low + index)
-        weight = np.exp(np.minimum(self.log_scale - self.tilt * losses, 700.0))
+        losses, weight = (each[start:] for each in self._points)
         return weight, np.maximum(-np.expm1(epsilon - losses), 0.0), self.tilted[start:]
 
     def _beyond(self, epsilon: float) -> float:
@@ -254,9 +258,9 @@ class LossSum:
 
 
 def _closer(holds: Callable[[float], bool], *, good: float, bad: float) -> float:
-    """Return `good` moved towards `bad` while `holds` is true, to about one part in 10**14."""
+    """Return `good` moved towards `bad` while `holds` is true, to about one part in 10**12."""
     apart = abs(good - bad) / max(good, 1e-300)
-    times = math.ceil(math.log2(max(apart, 1e-14) / 1e-14))
+    times = math.ceil(math.log2(max(apart, 1e-12) / 1e-12))
     return halved(holds, good=good, bad=bad, times=min(times, 40))
 
 

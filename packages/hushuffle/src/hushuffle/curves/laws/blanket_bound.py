@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _STEP: Final = 1e-4
 """Width of a bin of N, relative to its mean, if the number of dummies is random; a bin counts as its smallest N."""
 
+_TINIEST: Final = 1e-280
+"""Smallest probability from which others are computed by a recurrence."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BlanketBound:
@@ -190,7 +193,9 @@ def _hats(nodes: Floats, own: Floats, trials: int, chance: float) -> Floats:
     node at the first (the caller adds the probability outside the window in full).
     """
     level, left = nodes[None, :] - own[:, None], (trials - own)[:, None]
-    area, error = binomial.shortfall(level, left, chance)
+    first = binomial.pmf(level[-1], left[-1], chance)
+    alike = np.ptp(np.diff(own, append=own[-1] + 1)) == 0 and bool((first > _TINIEST).all())
+    area, error = _from_last(level, left, chance, first) if alike else binomial.shortfall(level, left, chance)
     width = np.diff(nodes)[None, :]
     rise, noise = np.diff(area, axis=1) / width, (error[:, 1:] + error[:, :-1]) / width
     zero, full = np.zeros((own.size, 1)), np.ones((own.size, 1))
@@ -198,3 +203,19 @@ def _hats(nodes: Floats, own: Floats, trials: int, chance: float) -> Floats:
     rounding = np.hstack([noise, zero]) + np.hstack([zero, noise])
     rounded_up: Floats = np.clip(mass + rounding, 0.0, 1.0)
     return rounded_up
+
+
+def _from_last(level: Floats, left: Floats, chance: float, first: Floats) -> tuple[Floats, Floats]:
+    """Return `binomial.shortfall` if `level` and `left` fall by 1 from row to row; `first` is P(Bin = level), last row.
+
+    From the last row up, Bin gets one more trial: P(Bin <= level) grows by (1 - chance) P(Bin = level + 1). Rounding of
+    these sums of positive terms is less than a fiftieth of `margin`, against 40-digit arithmetic.
+    """
+    upwards, apart = level[::-1], (left - level)[-1]
+    ratios = chance * (upwards + apart) / np.maximum(upwards, 1.0)
+    ratios[0] = first
+    mass = np.cumprod(ratios, axis=0, out=ratios)
+    tail = np.vstack([binomial.lower_tail(level[-1], left[-1], chance), (chance * apart) * mass[:-1] / upwards[1:]])
+    edge, drift = chance * apart * mass[::-1], (level - left * chance) * np.cumsum(tail, axis=0)[::-1]
+    noise = binomial.margin(float(left.max())) + 8 * EPS
+    return np.maximum(edge + drift, 0.0), noise * (edge + np.abs(drift)) + 4 * EPS * level

@@ -105,15 +105,17 @@ class MixedSums:
                 break
         return best + math.log(self._unit) + 4 * EPS
 
-    def coarse(self, tilt: float) -> Floats:
+    def coarse(self, tilt: float, *, damped: bool = True) -> Floats:
         """Return logarithms of coarse upper bounds for each type of the only group, shape (kinds, bins).
 
-        The tilt is in the scores' original unit. With several groups, one row is for all choices.
+        The tilt is in the scores' original unit. With several groups, one row is for all choices. Bounds that are not
+        `damped` are larger, and take less time.
         """
         shape = self.groups[0].starts.size if len(self.groups) == 1 else 1, self.counts.shape[0]
         if self._largest <= 0:
             return np.broadcast_to(self.raised(np.full(shape[1], -np.inf)), shape)
-        choices, values = _ScoreTransforms(sums=self, cap=math.inf, nodes=nodes_at(tilt * self._unit, 0.0)).ordered()
+        table = _ScoreTransforms(sums=self, cap=math.inf, nodes=nodes_at(tilt * self._unit, 0.0), damped=damped)
+        choices, values = table.ordered()
         bounds = np.empty(shape)
         if len(self.groups) == 1:
             bounds[[kind for (kind,) in choices]] = values[:, :, 0]
@@ -287,8 +289,8 @@ class MixedSums:
 class _ScoreTransforms:
     """Characteristic functions of the types' scores with one tilt and one cap, computed at first use."""
 
-    def __init__(self, *, sums: MixedSums, cap: float, nodes: Nodes) -> None:
-        self._sums, self._cap, self._nodes = sums, cap, nodes
+    def __init__(self, *, sums: MixedSums, cap: float, nodes: Nodes, damped: bool = True) -> None:
+        self._sums, self._cap, self._nodes, self._damped = sums, cap, nodes, damped
         self._weights, self._tail = kernel(nodes)
         self._logs, self._spreads, self._widths = zip(*map(self._tilted, range(len(sums.groups))), strict=True)
         self._known: dict[tuple[int, int], tuple[ScoreTransform, float]] = {}
@@ -304,9 +306,10 @@ class _ScoreTransforms:
             for part in (self._logs, self._spreads, self._widths)
         )
         counts, tilt = self._sums.counts, self._nodes.tilt
-        variances = np.einsum("bvg,cgw->cbvw", counts, spreads).min(axis=(1, 2))
-        kernel = log_damped(tilt, variances, widths.max(axis=1), blur=0.05)
-        kernel = np.minimum(kernel, math.log(float(self._weights.sum()) + self._tail))
+        kernel = np.full(len(choices.T), math.log(float(self._weights.sum()) + self._tail))
+        if self._damped:
+            variances = np.einsum("bvg,cgw->cbvw", counts, spreads).min(axis=(1, 2))
+            kernel = np.minimum(kernel, log_damped(tilt, variances, widths.max(axis=1), blur=0.05))
         values = np.einsum("bvg,cg->cbv", counts, logs) + kernel[:, None, None] + 64 * EPS
         order = np.argsort(-values[:, 0, 0], kind="stable")
         return [tuple(choice) for choice in choices.T[order].tolist()], values[order]
@@ -357,6 +360,9 @@ class _ScoreTransforms:
             noise = NOISE * kinds.sums(scores.mass * (np.abs(grown) + (grown + 1) * reach * (1 + reach)))
             excess = np.maximum(kinds.sums(scores.mass * grown), _LEAST)
             logs: Floats = np.log1p(excess) + noise / (1 + excess) + 4 * EPS
+            if not self._damped:
+                logs[~np.isfinite(logs)] = _HOPELESS
+                return logs, logs[:, None], logs[:, None]
             mass = scores.mass * (grown + 1)
             width = np.maximum.reduceat(value, kinds.starts) - np.minimum.reduceat(value, kinds.starts)
             sizes = np.diff(kinds.starts, append=value.size)

@@ -147,6 +147,8 @@ def upper(pool: Pooled, places: Places, epsilon: float, level: float, goal: floa
         if value > goal > 0:
             break
         part = ordered[start : start + step]
+        quick = zip(part, _coarse(pool, part, epsilon, slices, tilts, damped=False), strict=True)
+        part = tuple(place for place, coarse in quick if slices.total(coarse, alone[place]) > value)
         for place, coarse in zip(part, _coarse(pool, part, epsilon, slices, tilts), strict=True):
             if slices.total(coarse, alone[place]) > value:
                 close = slices.close(_sums(pool, place, epsilon, slices), alone[place], coarse, enough=value)
@@ -156,13 +158,13 @@ def upper(pool: Pooled, places: Places, epsilon: float, level: float, goal: floa
 
 
 def _coarse(
-    pool: Pooled, places: Places, epsilon: float, slices: Slices, tilts: list[float]
+    pool: Pooled, places: Places, epsilon: float, slices: Slices, tilts: list[float], *, damped: bool = True
 ) -> Iterator[tuple[Floats, ...]]:
     """Yield coarse bounds for each pair with these tilts."""
     if len(pool.sizes) > 1:
         for place in places:
             sums = zip(_sums(pool, place, epsilon, slices), tilts, strict=True)
-            yield tuple(each.coarse(tilt)[0] for each, tilt in sums)
+            yield tuple(each.coarse(tilt, damped=damped)[0] for each, tilt in sums)
         return
     for part, _, _ in parts(pool.laws, places):
         law, pairs = pool.laws[part[0][0]], [pair for _, pair in part]
@@ -174,7 +176,7 @@ def _coarse(
             for rows, share in ((one.rows, share[:, j, None]) for one, share in cases):
                 kinds = Kinds.of(rows[near], rows[far], (rows - share) / (1 - share.sum(axis=-1, keepdims=True)))
                 alike = MixedSums(groups=(kinds,), epsilon=epsilon, counts=spots.counts, shares=spots.shares)
-                each.append(alike.coarse(tilt).reshape(len(part), len(rows), -1).max(axis=1))
+                each.append(alike.coarse(tilt, damped=damped).reshape(len(part), len(rows), -1).max(axis=1))
             bounds.append(np.max(each, axis=0))
         yield from zip(*bounds, strict=True)
 

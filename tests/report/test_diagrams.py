@@ -5,9 +5,10 @@ import re
 import pytest
 
 from hushuffle.errors import InvalidInputError
-from hushuffle.model import Diagram
+from hushuffle.model import Diagram, Report
 from hushuffle.plans import k_means, svg
-from hushuffle.report.diagrams import inline, page_diagrams, wrapped
+from hushuffle.report.diagrams import inline, wrapped
+from hushuffle.report.page import html
 from report.outline import outline
 
 
@@ -31,10 +32,10 @@ def test_a_plan_becomes_inline_svg() -> None:
 
 def test_ids_of_two_diagrams_differ() -> None:
     made = Diagram(key="d", title="t", caption="c", svg='<svg viewBox="0 0 9 9"><g id="x"/></svg>', text="a\x07b\nc")
-    first, second = page_diagrams([made, made])
-    assert 'id="diagram-0-1"' in first.svg
-    assert 'id="diagram-1-1"' in second.svg
-    assert first.text == "a\N{REPLACEMENT CHARACTER}b\nc"
+    page = html(Report(title="T", question="Q?", key="k", diagrams=(made, made)))
+    assert 'id="diagram-0-1"' in page
+    assert 'id="diagram-1-1"' in page
+    assert page.count("a\N{REPLACEMENT CHARACTER}b\nc") == 2
 
 
 def test_unknown_references_lead_nowhere() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Final, NoReturn
 
 from hushuffle import _checks
@@ -28,26 +27,6 @@ _REFERENCE: Final = re.compile(r"url\(#([\w-]+)\)")
 _SUSPECT: Final = re.compile(r"[:\\@]|//|url", re.IGNORECASE)
 _LEAST_SCALE: Final = 0.8
 """The smallest scale of a diagram, so that its text stays readable; narrower pages scroll the diagram."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageDiagram:
-    title: str
-    caption: str
-    svg: str
-    text: str
-
-
-def page_diagrams(diagrams: Iterable[Diagram]) -> list[PageDiagram]:
-    return [
-        PageDiagram(
-            title=plain(diagram.title),
-            caption=plain(diagram.caption),
-            svg=inline(diagram, f"diagram-{place}"),
-            text=block(diagram.text),
-        )
-        for place, diagram in enumerate(diagrams)
-    ]
 
 
 def inline(diagram: Diagram, name: str) -> str:

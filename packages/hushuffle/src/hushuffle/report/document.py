@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Annotated, Any, Final, Literal
 
@@ -19,7 +19,6 @@ from hushuffle.model import (
     Citation,
     Claim,
     Diagram,
-    Estimate,
     Finding,
     HeatMap,
     PointMap,
@@ -28,9 +27,7 @@ from hushuffle.model import (
     Statement,
     Status,
     Table,
-    Target,
     Unanswered,
-    Utility,
     Warned,
 )
 
@@ -63,17 +60,6 @@ class _Estimate:
     intervals: list[_Interval]
     postprocessing: list[str]
 
-    @classmethod
-    def of(cls, estimate: Estimate, confidence: float) -> _Estimate:
-        return cls(
-            n=estimate.n,
-            frequencies=estimate.frequencies.tolist(),
-            raw=estimate.raw.tolist(),
-            standard_errors=estimate.standard_errors.tolist(),
-            intervals=estimate.interval(confidence).tolist(),
-            postprocessing=list(estimate.postprocessing),
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Utility:
@@ -90,19 +76,6 @@ class _Utility:
     confidence: Annotated[float, Field(gt=0, lt=1)]
     estimate: _Estimate | None
 
-    @classmethod
-    def of(cls, utility: Utility) -> _Utility:
-        return cls(
-            predicted=utility.predicted.tolist(),
-            measured=None if utility.measured is None else utility.measured.tolist(),
-            z=None if utility.z is None else utility.z.tolist(),
-            repetitions=utility.repetitions,
-            target=utility.target,
-            met=utility.met,
-            confidence=utility.confidence,
-            estimate=None if utility.estimate is None else _Estimate.of(utility.estimate, utility.confidence),
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Target:
@@ -115,19 +88,6 @@ class _Target:
     word: Literal["pass", "fail", "not shown", "not known"]
     reason: Annotated[str, Field(description="If there is no figure: the reason.")]
 
-    @classmethod
-    def of(cls, target: Target) -> _Target:
-        return cls(
-            key=target.key,
-            topic=target.topic,
-            rule=target.rule,
-            asked=target.asked,
-            got=target.got,
-            met=target.met,
-            word=target.word,
-            reason=target.reason,
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Verdict:
@@ -137,16 +97,6 @@ class _Verdict:
     ]
     sentence: Annotated[str, Field(description="The first line of the report; empty: no targets.")]
     targets: list[_Target]
-
-    @classmethod
-    def of(cls, report: Report) -> _Verdict:
-        first = report.headline
-        return cls(
-            met=report.met,
-            status=None if first is None else first.status,
-            sentence="" if first is None else first.sentence,
-            targets=[_Target.of(target) for target in report.targets],
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,40 +194,29 @@ def json_schema(document: Literal["result", "study"] = "result") -> dict[str, An
     return {"$schema": _DocumentSchema.schema_dialect, **schema, "title": f"hushuffle {document}"}
 
 
-def _document(report: Report) -> _Result | _Study:
+def _document(report: Report) -> Any:
+    first, targets = report.headline, [_filled(_Target, target) for target in report.targets]
+    status, sentence = (None, "") if first is None else (first.status, first.sentence)
     shared: dict[str, Any] = {
-        "title": report.title,
-        "verdict": _Verdict.of(report),
-        "findings": report.findings,
-        "unanswered": report.unanswered,
-        "warnings": report.warnings,
-        "tables": report.tables,
-        "charts": report.charts,
-        "maps": report.maps,
+        "verdict": _Verdict(met=report.met, status=status, sentence=sentence, targets=targets),
         "citations": report.sources,
         "software": [_Software(name=name, version=version) for name, version in report.software],
     }
-    if report.population is not None:
-        return _Result(
-            **shared,
-            content="assessment",
-            deployment=report.question,
-            specification=report.specification,
-            population=report.population,
-            statement=report.statement,
-            utility=None if report.utility is None else _Utility.of(report.utility),
-        )
-    return _Study(
-        **shared,
-        content="study",
-        key=report.key,
-        question=report.question,
-        claims=report.claims,
-        answers=report.answers,
-        settings=[_Setting(name=name, value=value) for name, value in report.settings],
-        heat_maps=report.heat_maps,
-        diagrams=report.diagrams,
-    )
+    if report.population is None:
+        settings = [_Setting(name=name, value=value) for name, value in report.settings]
+        return _filled(_Study, report, **shared, content="study", settings=settings)
+    utility, accuracy = report.utility, None
+    if utility is not None:
+        shares = utility.estimate
+        intervals = None if shares is None else shares.interval(utility.confidence)
+        accuracy = _filled(_Utility, utility, estimate=shares and _filled(_Estimate, shares, intervals=intervals))
+    return _filled(_Result, report, **shared, content="assessment", deployment=report.question, utility=accuracy)
+
+
+def _filled(kind: type[Any], source: object, **others: Any) -> Any:
+    """Return a part of a document: `others`, and for its other keys the attributes of `source` with these names."""
+    names = (field.name for field in fields(kind) if field.default is MISSING and field.name not in others)
+    return kind(**{name: getattr(source, name) for name in names}, **others)
 
 
 @cache
@@ -314,8 +253,8 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         if math.isnan(value):
             _checks.reject("report", "made of numbers", "nan")

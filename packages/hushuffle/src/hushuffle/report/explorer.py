@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hushuffle.model import Unanswered
-from hushuffle.model.explorer import Axis, Explorer
+from hushuffle.model.explorer import Explorer
 from hushuffle.report.formatting import KINDS_EXPLAINED, UNITS_EXPLAINED, plain, refusal
 from hushuffle.report.page import environment
 
@@ -30,14 +30,13 @@ def explorer_html(explorer: Explorer) -> str:
         reason = adversary.reason
         if reason:
             reason = refusal(Unanswered(question=adversary.key, topic=adversary.name, reason=reason))
-        rows.append({"key": adversary.key, "name": plain(adversary.name), "reason": reason})
+        rows.append((adversary.key, adversary.name, reason))
         if adversary.key == "central":
-            rows.append({"key": "colluders", "name": f"{plain(adversary.name)}, with colluders", "reason": reason})
-            rows.append({"key": "local", "name": "A compromised shuffler", "reason": ""})
+            rows.append(("colluders", f"{adversary.name}, with colluders", reason))
+            rows.append(("local", "A compromised shuffler", ""))
     return templates.get_template("explorer.html").render(
-        title=plain(explorer.title),
-        deployment=plain(explorer.deployment),
-        axes=[_slider(axis) for axis in explorer.axes],
+        explorer=explorer,
+        axes=[(axis, [_label(axis.key, stop) for stop in axis.stops]) for axis in explorer.axes],
         rows=rows,
         ordered=all(axis.ordered for axis in explorer.axes if axis.key == "epsilon"),
         several=[axis.ordered for axis in explorer.axes if axis.key == "dummies"] if explorer.per_person else [],
@@ -46,23 +45,7 @@ def explorer_html(explorer: Explorer) -> str:
         digest=digest,
         kinds=[row for row in KINDS_EXPLAINED if row[0].partition(" ")[0] in ("exact", "certified", "upper", "lower")],
         units=[UNITS_EXPLAINED["nats"]],
-        unanswered=[refusal(row) for row in explorer.unanswered],
-        software=[(plain(name), plain(version)) for name, version in explorer.software],
     )
-
-
-def _slider(axis: Axis) -> dict[str, Any]:
-    labels = [_label(axis.key, stop) for stop in axis.stops]
-    return {
-        "key": axis.key,
-        "title": axis.title,
-        "last": len(axis.stops) - 1,
-        "start": axis.start,
-        "label": labels[axis.start],
-        "first_label": labels[0],
-        "last_label": labels[-1],
-        "reason": axis.reason,
-    }
 
 
 def _label(key: str, stop: float) -> str:

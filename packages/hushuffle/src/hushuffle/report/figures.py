@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import vl_convert
 
 from hushuffle.model import Report, Table, as_bound
-from hushuffle.report import charts, drawing, heat, maps
+from hushuffle.report import charts, heat
 from hushuffle.report.diagrams import inline
 from hushuffle.report.document import Names
-from hushuffle.report.drawing import FONT_SIZE, WIDTH, KeyEntry, short, stroke, text
+from hushuffle.report.drawing import FONT_SIZE, WIDTH, ChartDrawing, KeyEntry, short, stroke, svg, text
 from hushuffle.report.formatting import plain
+from hushuffle.report.maps import draw
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,12 +31,47 @@ _SCALE: Final = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sheet:
-    """The content of one picture file: its title, panels as (label, inline SVG) and the key."""
+class Picture:
+    """A drawn picture: panels as (label, inline SVG), none if nothing can be drawn, and the legend."""
 
+    key: str
     title: str
-    panels: tuple[tuple[str, str], ...]
-    key: tuple[KeyEntry, ...] = ()
+    caption: str
+    panels: tuple[tuple[str, str], ...] = ()
+    legend: tuple[KeyEntry, ...] = ()
+
+
+def of_chart(key: str, title: str, caption: str, drawn: ChartDrawing | None, name: str) -> Picture:
+    """Return the picture of a chart, whose ids start with `name`."""
+    if drawn is None:
+        return Picture(key=key, title=title, caption=f"{caption} No point of this chart is finite.")
+    beyond = " Lines that reach the edge of the chart continue outside it." if drawn.clipped else ""
+    panels = (("", svg(drawn, name)),)
+    return Picture(key=key, title=title, caption=f"{caption}{beyond}", panels=panels, legend=drawn.key)
+
+
+def pictures(report: Report) -> Iterator[Picture]:
+    """Yield the charts and the heat maps."""
+    numbers = Names.of(report).numbers
+    for place, chart in enumerate(report.charts, 1):
+        drawn = charts.lines(chart, numbers=numbers)
+        yield of_chart(chart.key, chart.title, chart.caption, drawn, f"chart-{place}")
+    for each in report.heat_maps:
+        cells = heat.draw(each)
+        remark = "No point of this chart is finite." if cells is None else cells.remark
+        panels = () if cells is None else (("", cells.svg),)
+        yield Picture(key=each.key, title=each.title, caption=f"{each.caption} {remark}", panels=panels)
+
+
+def maps(report: Report) -> Iterator[Picture]:
+    """Yield the maps of points."""
+    for each in report.maps:
+        drawn, caption = draw(each), f"{each.caption} No point of this map is finite."
+        if drawn is None:
+            yield Picture(key=each.key, title=each.title, caption=caption)
+        else:
+            caption = f"{each.caption} {drawn.remark}"
+            yield Picture(key=each.key, title=each.title, caption=caption, panels=drawn.panels, legend=drawn.key)
 
 
 def figure_files(report: Report) -> dict[str, bytes]:
@@ -43,10 +79,9 @@ def figure_files(report: Report) -> dict[str, bytes]:
     import polars as pl  # noqa: PLC0415 - slow to load
 
     files: dict[str, bytes] = {}
-    for name, sheet in _sheets(report):
-        svg = _whole(sheet)
-        files[f"{name}.svg"] = svg.encode()
-        files[f"{name}.png"] = vl_convert.svg_to_png(svg, scale=_SCALE)
+    for name, picture in _drawn(report):
+        whole = _whole(picture)
+        files |= {f"{name}.svg": whole.encode(), f"{name}.png": vl_convert.svg_to_png(whole, scale=_SCALE)}
     for name, columns in _numbers(report):
         table: pl.DataFrame = pl.DataFrame({key: pl.Series(values, strict=False) for key, values in columns.items()})
         parquet = io.BytesIO()
@@ -55,25 +90,15 @@ def figure_files(report: Report) -> dict[str, bytes]:
     return files
 
 
-def _sheets(report: Report) -> Iterator[tuple[str, _Sheet]]:
-    names, taken = Names.of(report), set[str]()
-    for chart in report.charts:
-        drawn = charts.lines(chart, numbers=names.numbers)
-        if drawn is not None:
-            svg = drawing.svg(drawn, "c")
-            yield _name("figure", chart.key, taken), _Sheet(title=chart.title, panels=(("", svg),), key=drawn.key)
-    for heat_map in report.heat_maps:
-        cells = heat.draw(heat_map)
-        if cells is not None:
-            yield _name("figure", heat_map.key, taken), _Sheet(title=heat_map.title, panels=(("", cells.svg),))
-    for point_map in report.maps:
-        points = maps.draw(point_map)
-        if points is not None:
-            sheet = _Sheet(title=point_map.title, panels=points.panels, key=points.key)
-            yield _name("figure", point_map.key, taken), sheet
-    for diagram in report.diagrams:
-        sheet = _Sheet(title=diagram.title, panels=(("", inline(diagram, "d")),))
-        yield _name("figure", diagram.key, taken), sheet
+def _drawn(report: Report) -> Iterator[tuple[str, Picture]]:
+    taken = set[str]()
+    diagrams = (
+        Picture(key=each.key, title=each.title, caption=each.caption, panels=(("", inline(each, "d")),))
+        for each in report.diagrams
+    )
+    for picture in (*pictures(report), *maps(report), *diagrams):
+        if picture.panels:
+            yield _name("figure", picture.key, taken), picture
 
 
 def _numbers(report: Report) -> Iterator[tuple[str, Mapping[str, Sequence[Any]]]]:
@@ -138,24 +163,24 @@ def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str,
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
 
-def _whole(sheet: _Sheet) -> str:
+def _whole(picture: Picture) -> str:
     parts, y = [], 0.0
-    for line in textwrap.wrap(plain(sheet.title), _TITLE_COLUMNS):
+    for line in textwrap.wrap(plain(picture.title), _TITLE_COLUMNS):
         y += _LINE
         parts.append(text(0, y, line))
     below, x = y + _LINE / 2, 0.0
     bottom = below
-    for label, svg in sheet.panels:
+    for label, inner in picture.panels:
         top = below
         if label:
             parts.append(text(x, top + FONT_SIZE, label))
             top += _LINE
-        match = _VIEW.search(svg)
+        match = _VIEW.search(inner)
         assert match is not None
         width, height = float(match[1]), float(match[2])
-        parts.append(svg.replace("<svg ", f'<svg x="{short(x)}" y="{short(top)}" {_box(width, height)} ', 1))
+        parts.append(inner.replace("<svg ", f'<svg x="{short(x)}" y="{short(top)}" {_box(width, height)} ', 1))
         x, bottom = x + width + 2 * _MARGIN, max(bottom, top + height)
-    for entry in sheet.key:
+    for entry in picture.legend:
         bottom += _LINE
         parts += [*_swatch(entry, bottom - FONT_SIZE / 3), text(_SWATCH + 8, bottom, entry.text)]
     width, height = max(x - 2 * _MARGIN, WIDTH), bottom + _LINE / 2

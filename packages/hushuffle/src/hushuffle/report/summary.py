@@ -19,7 +19,6 @@ from hushuffle.report.accuracy import Accuracy, accuracy
 from hushuffle.report.cells import CellColumn, cell_columns
 from hushuffle.report.diagrams import wrapped
 from hushuffle.report.document import INDEX, Names
-from hushuffle.report.first_page import verdict
 from hushuffle.report.formatting import asked, columns, figure, plain, plural, refusal
 
 
@@ -133,13 +132,12 @@ def _parts(report: Report, width: int) -> Iterable[RenderableType]:
 
 
 def _verdict(report: Report) -> Iterable[RenderableType]:
-    judged = verdict(report)
-    if judged is None:
+    first = report.headline
+    if first is None:
         return
-    yield text(f"Verdict: {judged.sentence}", "bold green" if judged.met else "bold yellow")
+    yield text(f"Verdict: {first.sentence}", "bold green" if first.status == "met" else "bold yellow")
     yield items(
-        (Text(row.word.upper(), "green" if target.met else "yellow"), target.sentence)
-        for target, row in zip(report.targets, judged.targets, strict=True)
+        (Text(target.word.upper(), "green" if target.met else "yellow"), target.sentence) for target in report.targets
     )
     yield Text()
 

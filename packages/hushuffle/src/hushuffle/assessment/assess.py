@@ -95,10 +95,6 @@ class OneColumn(Collected):
             draft.questions, self.protocol, guessers=guessers, linking=linking, delta=delta, exposure=exposure
         )
 
-    def _ordered(self, draft: Draft) -> None:
-        assert self.order is not None  # the chapter applies
-        self.order.write(draft)
-
     def _charts(self, draft: Draft) -> None:
         questions, delta = draft.questions, self.column.delta
         draft.charts += curves.privacy_charts(
@@ -145,7 +141,9 @@ class OneColumn(Collected):
     chapters = (
         Chapter("reading the data", 0.0, _read),
         Chapter("what each adversary learns", 0.1, _learned, lambda one: one.order is None),
-        Chapter("what each adversary learns", 0.1, _ordered, lambda one: one.order is not None),
+        Chapter(
+            "what each adversary learns", 0.1, lambda one, draft: one.order.write(draft), lambda one: bool(one.order)
+        ),
         Chapter("what happens at other sizes", 0.3, _charts),
         Chapter("what if", 0.55, Collected.what_if),
         Chapter("what if", 0.6, _messages),

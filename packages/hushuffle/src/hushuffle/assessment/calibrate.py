@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 
 from hushuffle.assessment import findings
 from hushuffle.assessment.targets import GUESSES, Choice, Point
 from hushuffle.assessment.targets import targets as held_targets
-from hushuffle.assessment.trials import LEAST, error_of, error_with, least_accurate
+from hushuffle.assessment.trials import LEAST, error_of, least_accurate, no_error
 from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Progress, Target, silent
-from hushuffle.model.solver import Parameter, Requirement, log_excess
+from hushuffle.model.solver import RESOLUTION, Parameter, Requirement, log_excess
 from hushuffle.model.solver import solve as search
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, number_of_people, with_local_epsilon
 from hushuffle.questions.dp.calibration import calibrate as solve
@@ -79,7 +79,8 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         if best.standard_error > wanted:
             tell("looking for the number of people", 0.5)
             if binding == "local_epsilon" or exposure.drawn_again:
-                needed = _people_with(chosen, standard_error=wanted)  # this local epsilon is allowed for any n
+                # This local epsilon is allowed for any n.
+                needed = _fewest(chosen, lambda crowd: log_excess(error_of(crowd), wanted), resolution=0.0)
             elif binding == "epsilon":
                 needed = _people(
                     protocol, epsilon=wished, delta=targets.delta, standard_error=wanted, exposure=exposure
@@ -223,13 +224,6 @@ def _of_kept_reports(protocol: Protocol, exposure: Exposure, *, epsilon: float, 
     )
 
 
-def _people_with(protocol: Protocol, *, standard_error: float) -> int | None:
-    """Return the smallest n at which the protocol's noise meets `standard_error`; None if no n up to 10**9 does."""
-    crowd = replace(number_of_people(protocol.n, lambda n: replace(protocol, n=n)), resolution=0.0)
-    solution = search(crowd, Requirement(excess=lambda crowd: log_excess(error_of(crowd), standard_error)))
-    return None if solution is None else int(solution.value)
-
-
 def point_at(protocol: Protocol, local_epsilon: float, delta: float, exposure: Exposure) -> Point:
     """Return the figures of a protocol with this local epsilon."""
     return _point(protocol, exposure.epsilon(protocol, delta=delta), local_epsilon=local_epsilon)
@@ -294,7 +288,7 @@ def _binding(specification: Specification, protocol: Protocol, exposure: Exposur
 
 def _least(protocol: Protocol, wanted: float) -> float | None:
     """Return the smallest local epsilon whose standard error is at most `wanted`, rounded up; None if there is none."""
-    least = least_accurate(partial(error_with, partial(with_local_epsilon, protocol)), wanted)
+    least = least_accurate(lambda local: no_error(lambda: error_of(with_local_epsilon(protocol, local))), wanted)
     return None if least is None else least * (1 + 1e-12)
 
 
@@ -303,13 +297,18 @@ def _people(
 ) -> int | None:
     """Return the smallest n at which a local epsilon meets privacy and accuracy; None if no n up to 10**9 does."""
 
-    def short_of(n: int) -> float:
-        crowd = replace(protocol, n=n)
+    def short_of(crowd: Protocol) -> float:
         noise = _least(crowd, standard_error)
         if noise is None:
             return math.inf
         reports, rounds = exposure.reports, exposure.composed
         return excess(with_local_epsilon(crowd, noise), epsilon, delta, reports_per_person=reports, rounds=rounds)
 
-    solution = search(number_of_people(protocol.n, lambda n: n), Requirement(excess=short_of))
+    return _fewest(protocol, short_of)
+
+
+def _fewest(protocol: Protocol, excess: Callable[[Protocol], float], resolution: float = RESOLUTION) -> int | None:
+    """Return the smallest n whose protocol has no `excess`; None if no n up to 10**9 has none."""
+    crowd = replace(number_of_people(protocol.n, lambda n: replace(protocol, n=n)), resolution=resolution)
+    solution = search(crowd, Requirement(excess=excess))
     return None if solution is None else int(solution.value)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from hushuffle.assessment.targets import Point, Proposal
-from hushuffle.errors import InvalidInputError, NumericalError, SpecificationError
+from hushuffle.errors import InvalidInputError, SpecificationError
 from hushuffle.model import Bound, Population, Table, Target, number
 from hushuffle.specification.exposure import Exposure
 
@@ -301,14 +301,6 @@ def apart(error: Exception) -> str:
 def rounded(value: float, *, up: bool, digits: int = _DIGITS) -> float:
     """Return `value` with this number of significant digits, rounded up if `up`, else down."""
     return float(number(value, up=up, digits=digits).replace(",", ""))
-
-
-def no_error(error: Callable[[], float]) -> float:
-    """Return the result of `error`; infinite if no protocol exists, or its reports do not distinguish all values."""
-    try:
-        return error()
-    except (InvalidInputError, NumericalError):
-        return math.inf
 
 
 def useless(errors: Mapping[str, float], k: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 from hushuffle.assessment.findings import Questions, central_bound
 from hushuffle.assessment.minimum_batch import SmallestBatch
 from hushuffle.assessment.scenarios import scenarios
-from hushuffle.assessment.statement import statement
+from hushuffle.assessment.statement import ReportPage
 from hushuffle.assessment.targets import GUESSES, Choice, strongest, targets
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
@@ -237,15 +237,9 @@ class Collected(Deployment):
             error=draft.error,
             alone=self.alone,
         )
-        draft.statement = statement(
-            whole,
-            population=population,
-            reveals=self.protocols[0].shuffler.reveals if self.protocols else Reveals.MULTISET,
-            findings=draft.findings,
-            unanswered=unanswered,
-            scenarios=draft.scenarios,
-            written=draft.specification,
-        )
+        reveals = self.protocols[0].shuffler.reveals if self.protocols else Reveals.MULTISET
+        page = ReportPage(whole, population, reveals, draft.findings, unanswered, draft.specification)
+        draft.statement = page.statement(draft.scenarios)
         draft.facts = {
             "mechanism": mechanism(whole),
             "shuffler": whole.shuffler.kind,

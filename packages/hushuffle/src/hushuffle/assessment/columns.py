@@ -20,7 +20,7 @@ from hushuffle.assessment.targets import Choice, Point, targets
 from hushuffle.curves.base import PrivacyCurve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound, Cell, Finding, Population, Progress, Report, Table, Unanswered, Warned, silent
+from hushuffle.model import Bound, Cell, Finding, Population, Progress, Report, Table, Warned, silent
 from hushuffle.model.solver import Parameter, Requirement, solve
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
@@ -203,15 +203,11 @@ class SeveralColumns(Collected):
             rows.append(finding and replace(finding, adversary=f"Column {name}: {finding.adversary}"))
         if adversaries.linker:
             reason = f"Re-identification needs one report per person; each person sends one in each of {source}."
-            questions.unanswered.append(Unanswered(question="re-identification", topic=findings.LINKER, reason=reason))
+            questions.refuse({"re-identification": findings.LINKER}, reason)
         draft.findings += [row for row in rows if row is not None]
-
-    def _together_warned(self, draft: Draft) -> None:
-        populations = [column.population for column in self.collection.columns.values()]
-        draft.warnings += total_warnings(
-            dict(zip(self.columns, self.protocols, strict=True)), rounds=self.collection.rounds
-        )
-        draft.warnings += warnings.about_rows(populations, base_folder=self.folder, remedy=ONE_RECORD)
+        draft.warnings += total_warnings(dict(zip(self.columns, protocols, strict=True)), rounds=collection.rounds)
+        sections = [column.population for column in collection.columns.values()]
+        draft.warnings += warnings.about_rows(sections, base_folder=self.folder, remedy=ONE_RECORD)
 
     def _each(self, draft: Draft) -> None:
         parts, words, warned = {}, [], dict[Warned, None]()
@@ -268,7 +264,6 @@ class SeveralColumns(Collected):
 
     chapters = (
         Chapter("all columns together", 0.0, _together),
-        Chapter("all columns together", 0.1, _together_warned),
         Chapter("each column", 0.1, _each),
         Chapter("what if", 0.9, Collected.what_if),
         Chapter("the first page", 1.0, Collected.first_page),

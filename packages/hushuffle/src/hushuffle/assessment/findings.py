@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
@@ -12,7 +12,7 @@ import numpy as np
 
 from hushuffle._checks import unsupported
 from hushuffle.curves.question import Question
-from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
+from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
@@ -61,8 +61,12 @@ class Questions:
         try:
             return answer()
         except (UnsupportedProtocolError, NumericalError) as refusal:
-            self.unanswered.append(Unanswered(question=question, topic=topic, reason=str(refusal)))
+            self.refuse({question: topic}, str(refusal))
             return None
+
+    def refuse(self, topics: Mapping[str, str], reason: str) -> None:
+        """Record for each question, with its topic, why it has no answer."""
+        self.unanswered += [Unanswered(question=key, topic=topic, reason=reason) for key, topic in topics.items()]
 
 
 def learned(
@@ -310,31 +314,21 @@ _AGAINST_FRESH: Final = "Memoized reports against fresh reports"
 
 def kept_or_fresh(questions: Questions, protocol: Protocol, *, delta: float, exposure: Exposure) -> Iterator[Table]:
     """Yield epsilon over all rounds with memoized and with fresh reports, if reports are memoized."""
-
-    def ask(case: Exposure) -> Bound | None:
-        return questions.ask("memoised", _AGAINST_FRESH, lambda: case.epsilon(protocol, delta=delta))
-
     if cases := exposure.compared_with_fresh(protocol.randomizer.inputs):
-        yield _memoized_table(protocol, cases, delta=delta, ask=ask)
+        yield _memoized_table(questions, protocol, cases, delta=delta)
 
 
 def compared_reports(protocol: Protocol, *, delta: float, exposure: Exposure) -> tuple[Table, ...]:
     """Epsilon over all rounds with memoized and with fresh reports; () for a single round."""
     if exposure.rounds == 1 or exposure.reports > 1:
         return ()
+    return (_memoized_table(Questions(), protocol, exposure.memoized(protocol.randomizer.inputs), delta=delta),)
 
+
+def _memoized_table(questions: Questions, protocol: Protocol, memoized: Sequence[Exposure], *, delta: float) -> Table:
     def ask(case: Exposure) -> Bound | None:
-        try:
-            return case.epsilon(protocol, delta=delta)
-        except (InvalidInputError, NumericalError, UnsupportedProtocolError):
-            return None
+        return questions.ask("memoised", _AGAINST_FRESH, lambda: case.epsilon(protocol, delta=delta))
 
-    return (_memoized_table(protocol, exposure.memoized(protocol.randomizer.inputs), delta=delta, ask=ask),)
-
-
-def _memoized_table(
-    protocol: Protocol, memoized: Sequence[Exposure], *, delta: float, ask: Callable[[Exposure], Bound | None]
-) -> Table:
     rounds = memoized[0].rounds
     cases = [(f"memoized, value {case.stays}", case) for case in memoized]
     cases.append(("fresh in every round, even if values change", Exposure(rounds=rounds)))

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Final
 
-from hushuffle.assessment.candidates import APART, Candidate, Miss, Search, fit, no_error, rounded
+from hushuffle.assessment.candidates import APART, Candidate, Miss, Search, fit, rounded
 from hushuffle.assessment.messages import with_messages
 from hushuffle.assessment.noise_candidates import ColumnSearch, ColumnWishes, searches
+from hushuffle.assessment.trials import no_error
 from hushuffle.errors import SpecificationError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import UniformShuffle

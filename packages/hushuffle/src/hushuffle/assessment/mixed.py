@@ -17,7 +17,7 @@ from hushuffle.assessment.warnings import about_rows
 from hushuffle.estimation.readout import ByGroups
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound, Cell, Progress, Report, Table, Unanswered, number
+from hushuffle.model import Bound, Cell, Progress, Report, Table, number
 from hushuffle.questions import dp
 from hushuffle.specification import People, Specification
 from hushuffle.specification._base import unfit
@@ -94,8 +94,7 @@ class MixedGroups(Collected):
         )
         draft.findings += [row for row in rows if row is not None]
         draft.citations = tuple(dict.fromkeys(citations))
-        for question, topic in _UNANSWERED.items():
-            questions.unanswered.append(Unanswered(question=question, topic=topic, reason=_ONE_RANDOMIZER))
+        questions.refuse(_UNANSWERED, _ONE_RANDOMIZER)
 
     def _groups(self, draft: Draft) -> None:
         protocol, delta, read = self.protocol, self.whole.targets.delta, ByGroups.of(self.protocol.groups)

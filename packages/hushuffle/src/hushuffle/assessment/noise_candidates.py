@@ -22,14 +22,13 @@ from hushuffle.assessment.candidates import (
     Wishes,
     apart,
     fit,
-    no_error,
     reasons,
     rounded,
 )
 from hushuffle.assessment.findings import compared_reports
 from hushuffle.assessment.messages import messages_of
 from hushuffle.assessment.targets import GUESSES, Point
-from hushuffle.assessment.trials import FINE, error_of, least_accurate
+from hushuffle.assessment.trials import FINE, error_of, least_accurate, no_error
 from hushuffle.errors import InvalidInputError, SpecificationError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism, RandomizedResponse, SquareWave, SubsetSelection

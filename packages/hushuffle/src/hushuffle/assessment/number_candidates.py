@@ -10,19 +10,19 @@ from typing import Any, ClassVar, Final
 
 import tomli_w
 
-from hushuffle.assessment.candidates import UNIFORM, Candidate, Miss, Search, fit, no_error
+from hushuffle.assessment.candidates import UNIFORM, Candidate, Miss, Search, fit
 from hushuffle.assessment.levels import LADDER, tried_levels
 from hushuffle.assessment.message_candidates import AnswerWishes
 from hushuffle.assessment.noise_candidates import REVEALING, ColumnSearch
 from hushuffle.assessment.sum_candidates import SumSearch
-from hushuffle.assessment.targets import Point
-from hushuffle.assessment.trials import error_of
+from hushuffle.assessment.targets import Point, error_of_mean
+from hushuffle.assessment.trials import error_of, no_error
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.estimation.expectations import Expectations
 from hushuffle.estimation.numbers import mean_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.model import Bound, NumberGrid, Population, Target
+from hushuffle.model import NumberGrid, Population, Target
 from hushuffle.specification import Specification
 from hushuffle.specification._base import table_in
 from hushuffle.specification.exposure import Exposure
@@ -172,11 +172,7 @@ class MeanWishes(NumberWishes):
         self, specification: Specification, protocol: Protocol, exposure: Exposure, point: Point
     ) -> tuple[Target, ...]:
         rows = super().held(specification, protocol, exposure, point)
-        if self.wanted is None:
-            return rows
-        error = Bound.exact(point.standard_error, unit="")
-        topic = "Standard error of the mean"
-        return (*rows, Target(key="standard_error", topic=topic, rule="at most", asked=self.wanted, got=error))
+        return rows if self.wanted is None else (*rows, error_of_mean(self.wanted, point.standard_error))
 
 
 @dataclass(frozen=True, kw_only=True)

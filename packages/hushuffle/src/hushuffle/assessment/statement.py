@@ -29,7 +29,6 @@ from hushuffle.model import (
 )
 from hushuffle.specification import Specification
 from hushuffle.specification.exposure import Exposure, chance, factor
-from hushuffle.specification.specification import Responsible
 
 DEVICES: Final = "Devices run the mechanism as described, with unpredictable random numbers."
 TAKING_PART: Final = "The fact that you take part is not hidden."
@@ -60,6 +59,18 @@ _UNPROTECTED: Final = (
 )
 
 
+_RESPONSIBLE: Final = {
+    "controller": "Controller",
+    "purpose": "Purpose",
+    "legal_basis": "Legal basis",
+    "retention": "Retention",
+    "contact": "Contact",
+    "impact_assessment": "Impact assessment",
+    "approved_by": "Approved by",
+    "approved_on": "Approved on",
+}
+
+
 class ClaimPage(ABC):
     """The first page of an assessment: a kind of deployment writes its parts, and `statement` assembles them."""
 
@@ -88,7 +99,7 @@ class ClaimPage(ABC):
             ),
             unprotected=(*_UNPROTECTED, *self.unprotected()),
             facts=tuple(self.facts()),
-            responsible=responsible(self.names),
+            responsible=tuple((role, getattr(self.names, key) or "") for key, role in _RESPONSIBLE.items()),
             translations=self.translated(respondents),
         )
 
@@ -152,22 +163,7 @@ class ClaimPage(ABC):
         return f"{analyst} is not trusted: the claim holds even for an adversary who knows all other {answers}."
 
 
-def statement(
-    specification: Specification,
-    *,
-    population: Population,
-    reveals: Reveals,
-    findings: Sequence[Finding],
-    unanswered: Sequence[Unanswered],
-    scenarios: tuple[Scenario, ...],
-    written: str = "",
-) -> Statement:
-    """If `specification` describes one of several columns, `written` is that of all columns."""
-    page = _ReportPage(specification, population, reveals, findings, unanswered, written)
-    return page.statement(scenarios)
-
-
-class _ReportPage(ClaimPage):
+class ReportPage(ClaimPage):
     """The first page about reports of people, whose figures are the findings."""
 
     def __init__(
@@ -179,7 +175,7 @@ class _ReportPage(ClaimPage):
         unanswered: Sequence[Unanswered],
         written: str,
     ) -> None:
-        super().__init__(specification.statement, specification.targets.delta, written or specification.effective())
+        super().__init__(specification.statement, specification.targets.delta, written)
         self.specification, self.population, self.reveals = specification, population, reveals
         self.findings, self.missing, self.exposure = findings, unanswered, Exposure.of(specification)
         figures = {finding.question: finding.bound for finding in findings}
@@ -215,11 +211,8 @@ class _ReportPage(ClaimPage):
                 f"One person, all of whose reports, {population.reports_per_person:,} at most{again}, are replaced by "
                 f"any others; how many each person gives, and the number of reports, {population.n:,}, are public."
             )
-        row = (
-            ""
-            if population.people is not None or population.counts is None
-            else " Each row of data counts as one person."
-        )
+        by_row = population.people is None and population.counts is not None
+        row = " Each row of data counts as one person." if by_row else ""
         return (
             f"One person, whose {population.label_of} is replaced by any other{again}; the number of people, "
             f"{population.n:,}, is public.{exposure.public}{row}"
@@ -344,38 +337,13 @@ class _ReportPage(ClaimPage):
         yield "Columns and categories, SHA-256", digest(json.dumps(schema, sort_keys=True, default=str))
 
     def translated(self, respondents: tuple[str, ...]) -> tuple[Translation, ...]:
-        return translations(
-            self.specification,
-            english=respondents,
-            exposure=self.exposure,
-            population=self.population,
-            reveals=self.reveals,
-            central=self.central,
-            local=self.local,
-        )
+        return translations(self, respondents)
 
 
 def _messages(population: Population) -> str:
     if population.reports_per_person > 1:
         return f"all {population.n:,} messages, of which you send at most {population.reports_per_person:,}"
     return f"the messages of all {population.n:,} people"
-
-
-_RESPONSIBLE: Final = {
-    "controller": "Controller",
-    "purpose": "Purpose",
-    "legal_basis": "Legal basis",
-    "retention": "Retention",
-    "contact": "Contact",
-    "impact_assessment": "Impact assessment",
-    "approved_by": "Approved by",
-    "approved_on": "Approved on",
-}
-
-
-def responsible(names: Responsible) -> tuple[tuple[str, str], ...]:
-    """Pairs (role, name) of the people responsible for the deployment; the name is "" if it is not given."""
-    return tuple((name, getattr(names, key) or "") for key, name in _RESPONSIBLE.items())
 
 
 def digest(text: str) -> str:

@@ -115,13 +115,7 @@ def targets(
         if limits.epsilon is not None:
             topic = f"Central epsilon, at delta = {limits.delta:g}"
             yield target("epsilon", topic, limits.epsilon, _figure(findings, "central-dp"), "central-dp")
-        yield Target(
-            key="delta",
-            topic="Check: delta, against one over the number of people",
-            rule="below",
-            asked=1 / people,
-            got=Bound.exact(limits.delta, unit="probability"),
-        )
+        yield delta_check(limits.delta, people)
         if limits.local_epsilon is not None:
             topic = "Local epsilon, if the shuffler fails"
             yield target("local_epsilon", topic, limits.local_epsilon, _figure(findings, "local-dp"), "local-dp")
@@ -138,13 +132,30 @@ def targets(
 
     def rest() -> Iterator[Target]:
         if limits.people is not None:
-            got = Bound.exact(float(people), unit="people")
-            yield Target(key="people", topic="People", rule="at least", asked=float(limits.people), got=got)
+            yield enough_people(limits.people, people)
         if limits.standard_error is not None:
             yield target("standard_error", "Standard error", limits.standard_error, error, "accuracy")
 
     condition = exposure.condition
     return (*(row if row.check else replace(row, topic=row.topic + condition) for row in privacy()), *rest())
+
+
+def delta_check(delta: float, people: int) -> Target:
+    """Return the check of every assessment that delta is small for this number of people."""
+    topic, got = "Check: delta, against one over the number of people", Bound.exact(delta, unit="probability")
+    return Target(key="delta", topic=topic, rule="below", asked=1 / people, got=got)
+
+
+def enough_people(least: int, people: int) -> Target:
+    """Return the target for the number of people."""
+    got = Bound.exact(float(people), unit="people")
+    return Target(key="people", topic="People", rule="at least", asked=float(least), got=got)
+
+
+def error_of_mean(limit: float, error: float) -> Target:
+    """Return the target for the standard error of a mean."""
+    topic, got = "Standard error of the mean", Bound.exact(error, unit="")
+    return Target(key="standard_error", topic=topic, rule="at most", asked=limit, got=got)
 
 
 def _figure(findings: Sequence[Finding], question: str) -> Bound | None:

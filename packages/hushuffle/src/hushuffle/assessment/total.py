@@ -13,12 +13,12 @@ from hushuffle.assessment.findings import RELEASE, SHUFFLER
 from hushuffle.assessment.minimum_batch import SmallestBatch
 from hushuffle.assessment.statement import DEVICES, TAKING_PART, ClaimPage
 from hushuffle.assessment.sum_calibration import SumCalibration
-from hushuffle.assessment.targets import Choice
+from hushuffle.assessment.targets import Choice, delta_check, enough_people, error_of_mean
 from hushuffle.assessment.warnings import about_rows
 from hushuffle.curves.laws.shared_sums import SharedSums
 from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
-from hushuffle.model import Bound, Cell, Finding, Progress, Report, Table, Target, Unanswered
+from hushuffle.model import Bound, Cell, Finding, Progress, Report, Table, Target
 from hushuffle.questions import dp
 from hushuffle.randomness import secure
 from hushuffle.specification._base import unfit
@@ -60,19 +60,11 @@ class Total(Deployment):
             delta = specification.wanted_delta
             topic, got = f"Central epsilon at delta = {delta:g}", self.central(protocol, delta=delta)
             yield Target(key="epsilon", topic=topic, rule="at most", asked=targets.epsilon, got=got)
-        yield Target(
-            key="delta",
-            topic="Check: delta, against one over the number of people",
-            rule="below",
-            asked=1 / protocol.n,
-            got=Bound.exact(specification.delta, unit="probability"),
-        )
+        yield delta_check(specification.delta, protocol.n)
         if targets.people is not None:
-            got = Bound.exact(float(protocol.n), unit="people")
-            yield Target(key="people", topic="People", rule="at least", asked=float(targets.people), got=got)
+            yield enough_people(targets.people, protocol.n)
         if targets.standard_error is not None:
-            got, topic = Bound.exact(protocol.standard_error() / protocol.n, unit=""), "Standard error of the mean"
-            yield Target(key="standard_error", topic=topic, rule="at most", asked=targets.standard_error, got=got)
+            yield error_of_mean(targets.standard_error, protocol.standard_error() / protocol.n)
         if targets.bits is not None:
             got, topic = Bound.exact(float(protocol.bits_per_person), unit="bits"), "Bits of each person"
             yield Target(key="bits", topic=topic, rule="at most", asked=float(targets.bits), got=got)
@@ -181,11 +173,13 @@ class Total(Deployment):
         specification, protocol = self.specification, self.protocol
         draft.words, draft.k, draft.population = protocol.describe(), protocol.grid.levels, self.people.population
         draft.specification = specification.effective()
-        page = SumPage(specification, protocol, self.central(protocol, delta=specification.delta))
+        central, by_row = self.central(protocol, delta=specification.delta), self.people.population.counts is not None
+        page = SumPage(specification, protocol, central, by_row=by_row)
         draft.findings += page.findings()
+        draft.tables += [page.cases(), sums.costs(protocol), sums.accuracy(protocol), sums.together(protocol)]
+        draft.statement = page.statement()
         draft.targets = tuple(self.held(protocol))
-        for question, topic in _UNANSWERED.items():
-            draft.questions.unanswered.append(Unanswered(question=question, topic=topic, reason=UNIFORM))
+        draft.questions.refuse(_UNANSWERED, UNIFORM)
         times = specification.times
         draft.facts = {
             "mechanism": "sum by several messages",
@@ -196,12 +190,6 @@ class Total(Deployment):
             **sent([(protocol.messages_per_person, protocol.bits_per_message)], times=times),
         }
 
-    def _tables(self, draft: Draft) -> None:
-        protocol, page = self.protocol, SumPage(self.specification, self.protocol, draft.findings[0].bound)
-        page.one_row = self.people.population.counts is not None
-        draft.tables += [page.cases(), sums.costs(protocol), sums.accuracy(protocol), sums.together(protocol)]
-        draft.statement = page.statement()
-
     def _concerns(self, draft: Draft) -> None:
         draft.warnings += self.people.warnings
         draft.warnings += about_rows([self.specification.asked], base_folder=self.folder, remedy=ONE_NUMBER)
@@ -211,7 +199,6 @@ class Total(Deployment):
         Chapter("reading the data", 0.0, lambda total, _: total.people),
         Chapter("messages and noise", 0.4, lambda total, _: total.protocol),
         Chapter("what each adversary learns", 0.6, _learned),
-        Chapter("its costs and its accuracy", 0.6, _tables),
         Chapter("warnings", 1.0, _concerns),
     )
 
@@ -219,16 +206,14 @@ class Total(Deployment):
 class SumPage(ClaimPage):
     """The first page about a sum; `central` is the epsilon of all rounds."""
 
-    one_row = False
-    """Whether the data is assumed to have one row per person."""
-
-    def __init__(self, specification: Any, protocol: SplitAndMix, central: Bound) -> None:
+    def __init__(self, specification: Any, protocol: SplitAndMix, central: Bound, *, by_row: bool) -> None:
         super().__init__(specification.statement, specification.delta, specification.effective())
         self.protocol, self.times, self.central = protocol, specification.times, central
         times = factor(central.upper)
         self.changes = f"by at most {times}" if times else "so much that an observer may read the numbers"
         self.rounds = f", in all {self.times:,} rounds" if self.times > 1 else ""
         self.spare = protocol.n - protocol.needed
+        self.row = " Each row of data counts as one person." if by_row else ""
 
     def findings(self) -> Iterator[Finding]:
         """Yield what an adversary learns from the release, and from a compromised shuffler."""
@@ -264,8 +249,8 @@ class SumPage(ClaimPage):
         return self.claimed(self.central, f"{self.promise('all messages', self.changes)}, {honest}.")
 
     def unit(self) -> str:
-        row = " Each row of data counts as one person." if self.one_row else ""
-        return f"One person, whose number is replaced by any other{self.rounds}; how many people answer is public.{row}"
+        rounds, row = self.rounds, self.row
+        return f"One person, whose number is replaced by any other{rounds}; how many people answer is public.{row}"
 
     def threats(self) -> Iterator[str]:
         yield self.analyst("numbers")

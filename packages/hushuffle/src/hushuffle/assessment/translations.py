@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hushuffle.mechanisms.shufflers import Reveals
-from hushuffle.model import Bound, Population, Translation
-from hushuffle.specification import Specification
-from hushuffle.specification.exposure import Exposure, factor
+from hushuffle.model import Bound, Translation
+from hushuffle.specification.exposure import factor
+
+if TYPE_CHECKING:
+    from hushuffle.assessment.statement import ReportPage
 
 _MISSING: Final = {
     "English": {"who": "[organisation]", "what": "[purpose]", "contact": "[contact]"},
@@ -82,42 +84,22 @@ _TEXTS: Final[Mapping[str, Mapping[str, str]]] = {
 _MARKS: Final = {"Deutsch": (".", ","), "Français": ("\N{NO-BREAK SPACE}", ","), "Español": (".", ",")}
 
 
-def translations(
-    specification: Specification,
-    *,
-    english: tuple[str, ...],
-    exposure: Exposure,
-    population: Population,
-    reveals: Reveals,
-    central: Bound | None,
-    local: Bound | None,
-) -> tuple[Translation, ...]:
+def translations(page: ReportPage, english: tuple[str, ...]) -> tuple[Translation, ...]:
     """In four languages, with placeholders for missing [statement] entries."""
     if not english:
         return ()
-    names = specification.statement
-    given = {"who": names.controller, "what": names.purpose, "contact": names.contact}
+    given = {"who": page.names.controller, "what": page.names.purpose, "contact": page.names.contact}
     results = []
     for language, intro in _INTRO.items():
         words = {key: (value or _MISSING[language][key]).rstrip(".") for key, value in given.items()}
-        body = english
-        if language in _TEXTS:
-            body = tuple(_said(language, specification, exposure, population, reveals, central, local))
+        body = _said(page, language) if language in _TEXTS else english
         sentences = (intro.format(**words), *body)
         results.append(Translation(language=language, code=_CODES[language], sentences=sentences))
     return tuple(results)
 
 
-def _said(
-    language: str,
-    specification: Specification,
-    exposure: Exposure,
-    population: Population,
-    reveals: Reveals,
-    central: Bound | None,
-    local: Bound | None,
-) -> Iterator[str]:
-    texts, delta = _TEXTS[language], specification.targets.delta
+def _said(page: ReportPage, language: str) -> Iterator[str]:
+    texts, exposure, central, local = _TEXTS[language], page.exposure, page.central, page.local
 
     def times(bound: Bound) -> str:
         return _local(factor(bound.upper).removeprefix("a factor "), language)
@@ -129,14 +111,14 @@ def _said(
         if exposure.stored:
             yield texts["kept"]
         yield texts["named"].format(factor=times(local)) if times(local) else texts["readable"]
-    who = specification.statement.shuffler
+    who = page.names.shuffler
     run = texts["run"].format(name=who) if who else ""
-    if reveals is Reveals.SUMS:
+    if page.reveals is Reveals.SUMS:
         yield texts["sums"].format(run=run)
-    elif reveals is not Reveals.SENDERS:
-        yield texts["shuffle"].format(run=run, n=_local(f"{population.n:,}", language))
+    elif page.reveals is not Reveals.SENDERS:
+        yield texts["shuffle"].format(run=run, n=_local(f"{page.population.n:,}", language))
     if central is not None:
-        inverse = _local(f"{max(1, math.floor(1 / delta * (1 + 1e-12))):,}", language)
+        inverse = _local(f"{max(1, math.floor(1 / page.delta * (1 + 1e-12))):,}", language)
         yield texts["release"].format(factor=times(central), times=inverse) if times(central) else texts["open"]
     if exposure.rounds > 1:
         yield texts["rounds"].format(rounds=_local(f"{exposure.rounds:,}", language))

@@ -86,17 +86,14 @@ def error_of(protocol: Protocol) -> float:
     >>> error_of(hs.Protocol(randomizer=noisy, shuffler=hs.UniformShuffle(), n=100))
     inf
     """
-    try:
-        return worst_error(protocol)
-    except NumericalError:
-        return math.inf
+    return no_error(lambda: worst_error(protocol))
 
 
-def error_with(protocol_with: Callable[[float], Protocol], local_epsilon: float) -> float:
-    """Return the standard error at the worst true share; infinite if no protocol has this local epsilon."""
+def no_error(error: Callable[[], float]) -> float:
+    """Return the result of `error`; infinite if no protocol exists, or its reports do not distinguish all values."""
     try:
-        return error_of(protocol_with(local_epsilon))
-    except InvalidInputError:
+        return error()
+    except (InvalidInputError, NumericalError):
         return math.inf
 
 
@@ -109,7 +106,7 @@ def least_accurate(
     >>> def survey(epsilon):
     ...     noisy = hs.RandomizedResponse(k=2, epsilon=epsilon)
     ...     return hs.Protocol(randomizer=noisy, shuffler=hs.UniformShuffle(), n=900)
-    >>> round(least_accurate(lambda local: error_with(survey, local), 0.05), 4)
+    >>> round(least_accurate(lambda local: error_of(survey(local)), 0.05), 4)
     0.6549
     """
     noise = Parameter(

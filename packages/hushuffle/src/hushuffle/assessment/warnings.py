@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import NormalDist
+from typing import Final
 
 from hushuffle.assessment.findings import central_bound, hides_senders
 from hushuffle.assessment.trials import worst_error
@@ -20,6 +21,12 @@ from hushuffle.specification.warnings import accuracy_warnings, label_warnings, 
 SMALL_GROUP = 20
 FALSE_ALARM = 1e-6
 """The probability of a false warning that any measured error differs from its prediction."""
+
+FIXED_SEED: Final = Warned(
+    key="fixed-seed",
+    sentence="The seed was fixed: an adversary who knows the seed can undo the noise of this run.",
+    advice='Use seed = "secure" for anything but tests.',
+)
 
 
 def concerns(
@@ -59,12 +66,8 @@ def about_rows(populations: Sequence[AnyPopulation], *, base_folder: Path, **rem
 def _about_privacy(protocol: Protocol, specification: Specification, central: Bound | None) -> Iterator[Warned]:
     wanted, local = specification.targets.epsilon, protocol.randomizer.local_epsilon
     exposure = Exposure.of(specification, k=protocol.randomizer.inputs)
-    if math.isfinite(local) and central is not None and central.upper > LARGE_EPSILON:
-        yield Warned(
-            key="large-epsilon",
-            sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak guarantee.",
-            advice="Use a smaller epsilon in [randomizer], or ask more people.",
-        )
+    if math.isfinite(local) and central is not None:
+        yield from large_epsilon(central, "Use a smaller epsilon in [randomizer], or ask more people.")
     if central is None:
         yield from unknown_privacy(specification)
     elif wanted is not None and central.upper > wanted:
@@ -88,6 +91,13 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
             sentence="At this delta, the shuffler adds almost no privacy to that of the noise on each device.",
             advice="Ask more people, or use more noise: the charts show the required amount.",
         )
+
+
+def large_epsilon(central: Bound, advice: str) -> Iterator[Warned]:
+    """Warns of a weak central guarantee."""
+    if central.upper > LARGE_EPSILON:
+        sentence = f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak guarantee."
+        yield Warned(key="large-epsilon", sentence=sentence, advice=advice)
 
 
 def unknown_privacy(specification: Specification) -> Iterator[Warned]:
@@ -115,16 +125,13 @@ def _about_groups(people: People, specification: Specification) -> Iterator[Warn
 
 
 def _about_accuracy(protocol: Protocol, utility: Utility) -> Iterator[Warned]:
-    worst = math.inf if utility.target is None else worst_error(protocol)
-    if utility.target is not None and worst > utility.target:
+    if utility.target is not None and (worst := worst_error(protocol)) > utility.target:
         yield Warned(
             key="target-missed",
             sentence=f"The standard error is up to {number(worst, up=True)}, above the target {utility.target:g}.",
             advice="Ask more people, or use less noise: the charts show both.",
         )
-    if utility.z is not None and float(abs(utility.z).max()) > NormalDist().inv_cdf(
-        1 - FALSE_ALARM / utility.z.size / 2
-    ):
+    if (z := utility.z) is not None and float(abs(z).max()) > NormalDist().inv_cdf(1 - FALSE_ALARM / z.size / 2):
         yield Warned(
             key="measured-differs",
             sentence="The measured error differs significantly from the predicted error.",
@@ -150,11 +157,7 @@ def _about_the_run(people: People, specification: Specification) -> Iterator[War
             advice="The fact that an answer is missing can be private too: document why answers are missing.",
         )
     if people.values is not None and specification.run.seed != "secure":
-        yield Warned(
-            key="fixed-seed",
-            sentence="The seed was fixed: an adversary who knows the seed can undo the noise of this run.",
-            advice='Use seed = "secure" for anything but tests.',
-        )
+        yield FIXED_SEED
     if people.values is not None:
         yield Warned(
             key="true-values-shown",

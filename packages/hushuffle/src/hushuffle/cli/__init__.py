@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -38,6 +38,10 @@ __all__ = ["main"]
 _LONG = ("assess", "calibrate", "choose", "collect", "compare", "estimate", "explore", "inspect", "minimum-batch")
 """Commands that show their progress before they print a result."""
 
+_COMMANDS: tuple[Callable[..., object] | App, ...] = (
+    *(assess, attack, audit, calibrate, choose, collect, compare, estimate),
+    *(examples, explore, init, inspect, minimum_batch, schema, verify),
+)
 _SHORT = {"--json", "--help", "-h"}
 _KNOWN = (CycloptsError, UsageError, HushuffleError, OSError, MemoryError, KeyboardInterrupt)
 _OURS = re.compile(r".*/((?:hushuffle(?:_[a-z]+)?|shuffle_certificate)/.*\.py)$")
@@ -61,9 +65,7 @@ def _run(given: Sequence[str]) -> int:
     if given[:1] and given[0] in _LONG and not _SHORT & set(given):
         starting()
     try:
-        code = _app(
-            next(iter(given), "--help").replace("-h", "--help") if given[:1] == ["-h"] else next(iter(given), "--help")
-        )(given)
+        code = _app(next(iter(given), "--help"))(given)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of standard output has closed it; Python would complain once more when it flushes at the end.
@@ -145,21 +147,8 @@ def _app(first: str = "--help") -> App:
         print_error=False,
         suppress_keyboard_interrupt=False,
     )
-    app.command(assess)
-    app.command(attack)
-    app.command(audit)
-    app.command(calibrate)
-    app.command(choose)
-    app.command(collect)
-    app.command(compare)
-    app.command(estimate)
-    app.command(examples)
-    app.command(explore)
-    app.command(init)
-    app.command(inspect)
-    app.command(minimum_batch, name="minimum-batch")
-    app.command(schema)
-    app.command(verify)
+    for own in _COMMANDS:
+        app.command(own)
     if first in {"--help", "-h"} or first not in app:
         for name, command in extensions(COMMANDS).items():
             app.command(command, name=name)

@@ -185,8 +185,7 @@ def master_of(engine: Literal["local", "spark"], master: str | None) -> str | No
     if engine == "spark":
         return master or "local[*]"
     if master is not None:
-        message = "--master needs --engine spark."
-        raise UsageError(message)
+        misused("--master needs --engine spark.")
     return None
 
 

@@ -50,10 +50,11 @@ def examples(folder: Path | None = None, /) -> Exit:
 
 def _about(file: Path) -> str:
     """First paragraph of the comment at the top of an example, or of a notebook."""
+    text = file.read_text(encoding="utf-8")
     if file.suffix == ".ipynb":
-        summary = "".join(json.loads(file.read_text(encoding="utf-8"))["cells"][0]["source"]).split("\n\n")[1]
-        return textwrap.fill(summary, width=80, initial_indent="    ", subsequent_indent="    ")
-    lines = (line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#:"))
-    paragraph = itertools.takewhile(lambda line: line.startswith("# "), lines)
-    text = " ".join(line.removeprefix("# ") for line in paragraph)
-    return textwrap.fill(text, width=80, initial_indent="    ", subsequent_indent="    ")
+        summary = "".join(json.loads(text)["cells"][0]["source"]).split("\n\n")[1]
+    else:
+        lines = (line for line in text.splitlines() if not line.startswith("#:"))
+        paragraph = itertools.takewhile(lambda line: line.startswith("# "), lines)
+        summary = " ".join(line.removeprefix("# ") for line in paragraph)
+    return textwrap.fill(summary, width=80, initial_indent="    ", subsequent_indent="    ")

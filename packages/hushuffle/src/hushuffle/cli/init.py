@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from hushuffle.cli.console import Exit, misused, progress, width
 
@@ -188,8 +188,7 @@ def _ask(place: int, question: str, default: str, read: Callable[[str], Answer])
 
 def _name(text: str) -> str:
     if not text.isprintable():
-        message = "Give a name, or - if it is not yet decided."
-        raise ValueError(message)
+        _wrong("Give a name, or - if it is not yet decided.")
     return "" if text == "-" else text
 
 
@@ -209,11 +208,9 @@ def _columns(text: str) -> list[dict[str, Any]]:
     names = [name.strip() for name, _, _ in parts]
     if not 2 <= len(parts) <= _MOST_COLUMNS or not all(re.fullmatch(r"\w[\w-]{0,99}", name) for name in names):
         example = "for example smokes: no, yes; mood: 5"
-        message = f"Give 2 to {_MOST_COLUMNS} questions, {example}. A name has at most 100 letters, digits, _ and -."
-        raise ValueError(message)
+        _wrong(f"Give 2 to {_MOST_COLUMNS} questions, {example}. A name has at most 100 letters, digits, _ and -.")
     if len({name.casefold() for name in names}) < len(names):
-        message = "Give each question another name."
-        raise ValueError(message)
+        _wrong("Give each question another name.")
     return [{"name": name, **_values(answers.strip())} for name, (_, _, answers) in zip(names, parts, strict=True)]
 
 
@@ -228,8 +225,7 @@ def _range(text: str) -> dict[str, float]:
     except ValueError:
         low = high = math.nan
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        message = "Give two numbers, the smaller one first, for example 0 to 120."
-        raise ValueError(message)
+        _wrong("Give two numbers, the smaller one first, for example 0 to 120.")
     return {"low": int(low) if low.is_integer() else low, "high": int(high) if high.is_integer() else high}
 
 
@@ -243,11 +239,9 @@ def _values(text: str) -> dict[str, Any]:
         return {"k": _whole(text, 2, _MOST_VALUES)}
     values = [value.strip() for value in text.split(",")]
     if len(values) < 2 or not all(value and value.isprintable() for value in values):
-        message = "Give two answers or more, separated by commas, for example: no, yes."
-        raise ValueError(message)
+        _wrong("Give two answers or more, separated by commas, for example: no, yes.")
     if len(set(values)) < len(values):
-        message = "Give each answer once."
-        raise ValueError(message)
+        _wrong("Give each answer once.")
     return {"categories": values}
 
 
@@ -261,8 +255,7 @@ def _whole(text: str, least: int, most: int) -> int:
     value = int(re.sub(r"\D", "", match[1])) * _TIMES[match[2] or ""] if match else -1
     if not least <= value <= most:
         example = f", for example {min(most, max(least, 12_000)):,}" if most > _MOST_REPORTS else ""
-        message = f"Give a whole number from {least:,} to {most:,}{example}."
-        raise ValueError(message)
+        _wrong(f"Give a whole number from {least:,} to {most:,}{example}.")
     return value
 
 
@@ -272,21 +265,21 @@ def _number(text: str, most: float) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < most:
-        message = f"Give a number above 0 and below {most:g}, for example {min(0.5, most / 2):g}."
-        raise ValueError(message)
+        _wrong(f"Give a number above 0 and below {most:g}, for example {min(0.5, most / 2):g}.")
     return value
 
 
 def _chosen(text: str, letters: Mapping[str, float | None]) -> float | None:
-    return letters[text.lower()] if text.lower() in letters else _epsilon(text, ", ".join(letters))
-
-
-def _epsilon(text: str, letters: str) -> float:
+    if text.lower() in letters:
+        return letters[text.lower()]
     try:
         return _number(text, 40)
     except ValueError:
-        message = f"Answer with one of {letters}, or with a number above 0 and below 40."
-        raise ValueError(message) from None
+        _wrong(f"Answer with one of {', '.join(letters)}, or with a number above 0 and below 40.")
+
+
+def _wrong(rule: str) -> NoReturn:
+    raise ValueError(rule) from None
 
 
 def usual_delta(n: int) -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from hushuffle.model import notebook
 from hushuffle.model.citation import Citation
 
 Kind = Literal["exact", "bracket", "upper", "lower", "estimate", "approximation"]
-KINDS: tuple[Kind, ...] = ("exact", "bracket", "upper", "lower", "estimate", "approximation")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 _ROUNDED = 1e-9

@@ -24,9 +24,8 @@ class Domain:
     labels: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.labels, str) or not isinstance(self.labels, Iterable):
-            _checks.reject("labels", "several texts", f"<{type(self.labels).__name__}>")
-        if not all(isinstance(label, str) for label in self.labels):
+        several = isinstance(self.labels, Iterable) and not isinstance(self.labels, str)
+        if not several or not all(isinstance(label, str) for label in self.labels):
             _checks.reject("labels", "several texts", f"<{type(self.labels).__name__}>")
         object.__setattr__(self, "labels", tuple(self.labels))
         if len(self.labels) < 2:

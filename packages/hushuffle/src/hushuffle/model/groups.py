@@ -69,7 +69,10 @@ class Groups:
             if outside:
                 _checks.reject("group_of", "a group that contains the person", f"<{outside} people outside their own>")
         for name, value in (("offsets", offsets), ("members", members), ("group_of", group_of)):
-            object.__setattr__(self, name, None if value is None else _frozen(value))
+            own = value if value is None or not value.flags.writeable else value.copy()
+            if own is not None:
+                own.flags.writeable = False
+            object.__setattr__(self, name, own)
         object.__setattr__(self, "n", n)
 
     @classmethod
@@ -147,9 +150,3 @@ def _among(keys: Integers, wanted: Integers) -> int:
     """Return how many of `wanted` occur in the ascending `keys`."""
     places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return int(np.count_nonzero(keys[places] == wanted))
-
-
-def _frozen(array: Integers) -> Integers:
-    own = array.view() if not array.flags.writeable else array.copy()
-    own.flags.writeable = False
-    return own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from hushuffle import _checks
 from hushuffle.model.bound import Bound
@@ -11,7 +11,6 @@ from hushuffle.model.bound import Bound
 Rule = Literal["at most", "below", "at least"]
 """How a figure is compared with the limit of its target."""
 
-_RULES: Final = ("at most", "below", "at least")
 _EPSILONS: Final = ("epsilon", "local_epsilon")
 _GUESSES: Final = ("guessing", "reidentification")
 Status = Literal["met", "not confirmed", "no privacy limit", "not met"]
@@ -43,8 +42,8 @@ class Target:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        if self.rule not in _RULES:
-            _checks.reject("rule", f"one of {', '.join(_RULES)}", self.rule)
+        if self.rule not in get_args(Rule):
+            _checks.reject("rule", f"one of {', '.join(get_args(Rule))}", self.rule)
         if self.got is None and not self.reason:
             _checks.reject("reason", "given where there is no figure", "nothing")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -39,14 +40,8 @@ class Accuracy:
 def accuracy(population: Population, utility: Utility, *, most: int = MOST_ROWS) -> Accuracy:
     rows, order = _rows(population, utility, most)
     columns = _columns(population, utility, rows)
-    sentences = (
-        _predicted(population, utility),
-        _measured(utility),
-        _agreement(population, utility),
-        *_remarks(population, utility),
-    )
     return Accuracy(
-        sentences=tuple(sentence for sentence in sentences if sentence),
+        sentences=tuple(_sentences(population, utility)),
         columns=columns,
         rows=tuple(rows) if columns else (),
         more=len(population.labels) - len(rows) if columns else 0,
@@ -99,60 +94,48 @@ def _columns(population: Population, utility: Utility, rows: list[int]) -> tuple
     return tuple(columns)
 
 
-def _predicted(population: Population, utility: Utility) -> str:
-    low, high = float(utility.predicted.min()), float(utility.predicted.max())
-    size = number(high) if number(low) == number(high) else f"{number(low)} to {number(high)}, depending on the value"
+def _sentences(population: Population, utility: Utility) -> Iterator[str]:
+    """Yield the predicted and the measured error, whether chance explains their difference, and remarks."""
     where = "at the shares in the data" if population.counts is not None else "at the worst possible share"
-    return f"The predicted standard error of an estimated share, {where}, is {size}."
-
-
-def _measured(utility: Utility) -> str:
-    if utility.measured is None:
-        return ""
-    low, high = float(utility.measured.min()), float(utility.measured.max())
-    size = number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
-    return f"The measured error (root mean square over {plural(utility.repetitions, 'run')}) is {size}."
-
-
-def _agreement(population: Population, utility: Utility) -> str:
-    """Return a sentence on whether chance explains the difference between measured and predicted errors."""
-    if utility.z is None:
-        return ""
-    worst, k = int(np.argmax(np.abs(utility.z))), utility.z.size
-    largest = float(utility.z[worst])
-    threshold = NormalDist().inv_cdf(1 - _FALSE_ALARM / (2 * k))
-    agree = (
-        "Measured and predicted errors agree"
-        if abs(largest) <= threshold
-        else "Measured and predicted errors differ significantly: do not rely on the predicted errors"
-    )
-    return (
-        f"{agree}. The largest deviation z is {fixed(largest, 2)} (for {_quoted(population, worst)}): the difference "
-        "of measured and predicted mean square error, in standard deviations. By chance, one in a hundred assessments "
-        f"of {plural(k, 'value')} exceeds {threshold:.1f}."
-    )
-
-
-def _remarks(population: Population, utility: Utility) -> list[str]:
-    shares, estimate, remarks = true_shares(population), utility.estimate, []
+    size = _range(utility.predicted, ", depending on the value")
+    yield f"The predicted standard error of an estimated share, {where}, is {size}."
+    if utility.measured is not None:
+        runs = plural(utility.repetitions, "run")
+        yield f"The measured error (root mean square over {runs}) is {_range(utility.measured)}."
+    if utility.z is not None:
+        worst, k = int(np.argmax(np.abs(utility.z))), utility.z.size
+        largest, threshold = float(utility.z[worst]), NormalDist().inv_cdf(1 - _FALSE_ALARM / (2 * k))
+        agree = "Measured and predicted errors agree"
+        if abs(largest) > threshold:
+            agree = "Measured and predicted errors differ significantly: do not rely on the predicted errors"
+        yield (
+            f"{agree}. The largest deviation z is {fixed(largest, 2)} (for {_quoted(population, worst)}): the "
+            "difference of measured and predicted mean square error, in standard deviations. By chance, one in a "
+            f"hundred assessments of {plural(k, 'value')} exceeds {threshold:.1f}."
+        )
+    shares, estimate = true_shares(population), utility.estimate
     if estimate is not None and shares is not None:
         errors = np.abs(estimate.frequencies - shares)
         worst = int(np.argmax(errors))
-        remarks.append(
+        yield (
             f"In the run shown, the largest error of an estimated share is {number(float(errors[worst]), up=True)} "
             f"(for {_quoted(population, worst)})."
         )
     if estimate is not None and estimate.postprocessing:
         done = ", then ".join(plain(step) for step in estimate.postprocessing)
-        remarks.append(f"The estimates were post-processed ({done}); the intervals are not.")
+        yield f"The estimates were post-processed ({done}); the intervals are not."
     if estimate is not None and estimate.postprocessing == () and float(estimate.frequencies.min()) < 0:
-        remarks.append("An unbiased estimate of a small share may be below 0.")
+        yield "An unbiased estimate of a small share may be below 0."
     if population.counts is not None:
-        remarks.append(
+        yield (
             "The true shares come from the data and are not protected: "
             "show this report only to those who may see the data."
         )
-    return remarks
+
+
+def _range(errors: npt.NDArray[np.float64], end: str = "") -> str:
+    low, high = number(float(errors.min())), number(float(errors.max()))
+    return low if low == high else f"{low} to {high}{end}"
 
 
 def _quoted(population: Population, value: int) -> str:

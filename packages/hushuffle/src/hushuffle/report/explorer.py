@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from hushuffle.model import Unanswered
@@ -54,6 +55,9 @@ def _label(key: str, stop: float) -> str:
     return f"{stop:g} %" if key == "colluders" else _SHOWN[key].format(stop)
 
 
+_settings: Final = attrgetter("k", "people", "dummies", "epsilon", "delta")
+
+
 def _finite(value: Any) -> Any:
     """Return `value` with infinite numbers replaced by words, since JSON has no infinite numbers."""
     if isinstance(value, float):
@@ -82,16 +86,7 @@ def _data(explorer: Explorer) -> str:
             "scaled": adversary.scaled,
             "derived": adversary.derived,
             "points": [
-                [
-                    point.k,
-                    point.people,
-                    point.dummies,
-                    point.epsilon,
-                    point.delta,
-                    point.bound.lower,
-                    point.bound.upper,
-                    _KINDS.index(point.bound.kind),
-                ]
+                [*_settings(point), point.bound.lower, point.bound.upper, _KINDS.index(point.bound.kind)]
                 for point in adversary.points
             ],
         }

@@ -62,19 +62,12 @@ def text(words: str, style: str = "") -> Text:
     return Text(plain(words), style, overflow="fold")
 
 
-_SHORT: Final[dict[Verdict, str]] = {
-    "confirmed": "CONFIRMED",
-    "contradicted": "CONTRADICTED",
-    "holds on other data": "HOLDS ELSEWHERE",
-    "differs on other data": "DIFFERS",
-    "not testable": "NOT TESTABLE",
-}
-_COLORS: Final[dict[Verdict, str]] = {
-    "confirmed": "green",
-    "contradicted": "yellow",
-    "holds on other data": "cyan",
-    "differs on other data": "cyan",
-    "not testable": "cyan",
+_MARKS: Final[dict[Verdict, tuple[str, str]]] = {
+    "confirmed": ("CONFIRMED", "green"),
+    "contradicted": ("CONTRADICTED", "yellow"),
+    "holds on other data": ("HOLDS ELSEWHERE", "cyan"),
+    "differs on other data": ("DIFFERS", "cyan"),
+    "not testable": ("NOT TESTABLE", "cyan"),
 }
 _MOST_VALUES: Final = 12
 _MOST_ROWS: Final = 20
@@ -147,9 +140,7 @@ def _claims(report: Report) -> Iterable[RenderableType]:
         return
     yield text(count(report.claims), "bold")
     several = report.key == INDEX
-    yield items(
-        (Text(_SHORT[claim.verdict], _COLORS[claim.verdict]), _claimed(claim, several)) for claim in report.claims
-    )
+    yield items((Text(*_MARKS[claim.verdict]), _claimed(claim, several)) for claim in report.claims)
     if report.answers:
         yield Text()
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final, Literal, NoReturn, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from hushuffle.errors import Problem, UnsupportedProtocolError
+from hushuffle._checks import unsupported
+from hushuffle.errors import Problem
 from hushuffle.mechanisms import shufflers
 from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.specification._base import Section, ShufflerSection, either, table_in, tables_in
@@ -69,16 +70,11 @@ class MallowsShuffle(ShufflerSection):
         return Reveals.NOISY_ORDER
 
     def build(self) -> NoReturn:
-        """Raise an error, because the shuffler depends on public columns of the data.
-
-        Raises:
-            UnsupportedProtocolError: always.
-        """
-        message = (
+        """Raise UnsupportedProtocolError, because the shuffler depends on public columns of the data."""
+        unsupported(
             "A Mallows shuffle is computed from public columns of the data, and this command reads no data. "
             'Use `hushuffle assess`, or set kind = "uniform" in [shuffler].'
         )
-        raise UnsupportedProtocolError(message)
 
     def shuffler(self, reference: Any, theta: float) -> shufflers.MallowsShuffle:
         """Return the Mallows shuffler about a reference order of the people, shape (n,)."""

@@ -121,15 +121,15 @@ def _shape(value: Any) -> str | None:
     return "<word>" if isinstance(value, str) else None
 
 
-def _word(value: str) -> str:
-    return value if value == FROM_DATA else refuse(_SHAPES)
-
-
 Listed = Annotated[tuple[Label, ...], Field(strict=False)]
 AnyCategories = Annotated[
     Annotated[dict[Label, ConditionText], Tag("<table>")]
     | Annotated[Listed, Tag("<list>")]
-    | Annotated[Literal["from-data"], BeforeValidator(_word), Tag("<word>")],
+    | Annotated[
+        Literal["from-data"],
+        BeforeValidator(lambda value: value if value == FROM_DATA else refuse(_SHAPES)),
+        Tag("<word>"),
+    ],
     Discriminator(_shape, custom_error_type="rule", custom_error_message=_SHAPES),
 ]
 

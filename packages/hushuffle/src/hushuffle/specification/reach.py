@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ConfigDict, Field
 
-from hushuffle._checks import fail
+from hushuffle._checks import fail, unsupported
 from hushuffle.answers.base import SHARES, Answer
-from hushuffle.errors import InvalidInputError, Problem, UnsupportedProtocolError
+from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.files.secret_keys import key_in_environment, key_in_file
 from hushuffle.mechanisms.column_views import MOST_PUBLISHERS, ColumnViews
 from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, per_bit
@@ -42,6 +42,10 @@ class Audiences:
     population: Population
     people: npt.NDArray[np.int64]
     filters: tuple[BloomFilter, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.people.any():
+            fail("all audiences are empty, so there is no reach to measure.")
 
 
 class ReachPopulation(WithoutFiles, Section):
@@ -91,32 +95,19 @@ class ReachPopulation(WithoutFiles, Section):
         return estimate.p
 
     def read(self, base_folder: Path, *, rng: Randomness | None = None) -> NoReturn:  # noqa: ARG002 - as of the others
-        """Raise an error, because people of a reach study give no answers.
-
-        Raises:
-            UnsupportedProtocolError: always.
-        """
-        message = (
+        """Raise UnsupportedProtocolError, because people of a reach study give no answers."""
+        unsupported(
             "This is a reach study, in which people are in audiences and give no answers. Use `hushuffle assess`; "
             "without p it finds the smallest p for targets.epsilon."
         )
-        raise UnsupportedProtocolError(message)
 
     def explored(self) -> NoReturn:
-        """Raise an error, because `explore` varies people with one value each.
-
-        Raises:
-            SpecificationError: always.
-        """
+        """Raise SpecificationError, because `explore` varies people with one value each."""
         hint = "Run assess for the charts of a reach study."
         unfit("population", "must be people with one value each for explore", "a study of reach", hint)
 
     def answered(self, column: str | None, *, given: bool) -> NoReturn:  # noqa: ARG002 - as the other kinds
-        """Raise an error, because a reach study has no answers to collect.
-
-        Raises:
-            SpecificationError: always.
-        """
+        """Raise SpecificationError, because a reach study has no answers to collect."""
         hint = "Run assess to rehearse the study. Publishers flip their filters with `hs.BloomFilter.flip`."
         unfit("population", "must be people with one value each for a collection", "a reach study", hint)
 
@@ -157,8 +148,9 @@ class PublisherPopulation(CsvKeys, ReachPopulation):
                 fail(f"{source}, the identifiers of {name}: {error}")
             members.append(read.members())
             dropped += read.dropped
+        people = _exactly(members)
         population = Population(
-            n=_reached(people := _exactly(members)),
+            n=int(people.sum()),
             labels=self.names,
             source=f"column {self.column} of {', '.join(dict.fromkeys(self.publishers.values()))}",
             counts=tuple(len(each) for each in members),
@@ -191,7 +183,7 @@ class AudiencePopulation(ReachPopulation):
         people = assumed_people(self.people, list(self.audiences.values()))
         sets = np.arange(people.size)
         population = Population(
-            n=_reached(people),
+            n=int(people.sum()),
             labels=self.names,
             source=f"assumed audiences among {self.people:,} people",
             counts=tuple(int(people[sets >> each & 1 == 1].sum()) for each in range(len(self.names))),
@@ -338,10 +330,3 @@ def _exactly(members: list[pl.Series]) -> npt.NDArray[np.int64]:
     ]
     sets = pl.concat(tables).group_by("identifier").agg(pl.col("bit").sum())["bit"].to_numpy()
     return np.bincount(sets, minlength=1 << len(members)).astype(np.int64)
-
-
-def _reached(people: npt.NDArray[np.int64]) -> int:
-    reached = int(people.sum())
-    if not reached:
-        fail("all audiences are empty, so there is no reach to measure.")
-    return reached

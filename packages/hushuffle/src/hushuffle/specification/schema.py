@@ -88,9 +88,9 @@ def json_schema() -> Schema:
     ['columns', 'group_column', 'groups', 'sum']
     """
     kinds = {
-        "Specification": column_schema(),
+        "Specification": schema_of(Specification, _COLUMN),
         "Columns": columns_schema(),
-        "MixedSpecification": groups_schema(),
+        "MixedSpecification": schema_of(MixedSpecification, _GROUPS),
         "SumSpecification": sum_schema(),
     }
     tables = {name: table for schema in kinds.values() for name, table in schema["$defs"].items()}
@@ -126,11 +126,6 @@ def schema_text() -> str:
 def schema_of(model: type[Section], description: str) -> Schema:
     schema = model.model_json_schema(schema_generator=_Schema)
     return {"$schema": _DIALECT, **schema, "description": description}
-
-
-def column_schema() -> Schema:
-    """Return the JSON schema of files with one column."""
-    return schema_of(Specification, _COLUMN)
 
 
 def columns_schema() -> Schema:
@@ -170,11 +165,6 @@ def columns_schema() -> Schema:
     }
     schema["required"] = ["population", "columns", "shuffler", "targets"]
     return schema
-
-
-def groups_schema() -> Schema:
-    """Return the JSON schema of files with [[groups]]."""
-    return schema_of(MixedSpecification, _GROUPS)
 
 
 def sum_schema() -> Schema:

@@ -20,6 +20,7 @@ from hushuffle.assessment.reach import warnings as reach_warnings
 from hushuffle.assessment.reach.privacy import Design
 from hushuffle.assessment.targets import Choice, Point, targets
 from hushuffle.estimation.reach import WHANG
+from hushuffle.estimation.reach_questions import questions
 from hushuffle.mechanisms.column_views import ColumnViews
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Progress, Report, number, silent
@@ -56,13 +57,13 @@ class ReachStudy(Collected):
     @cached_property
     def design(self) -> Design:
         """The design in the file, or that with the fewest flips for targets.epsilon."""
+        people, targets = self.audience, self.specification.targets
+        design = Design(names=people.names, bits=people.bits, hashes=people.hashes, delta=targets.delta)
         if self.dummies:
-            design = designed(self.audience, 0.0, self.specification.targets.delta)
             each = self.specification.shuffler.build().value_law
             assert each is not None  # the augmented shuffle has one
-            return replace(design, views=self.audience.shown(each))
-        p = self.audience.flips(self.specification.randomizer, self.specification.targets)
-        return designed(self.audience, p, self.specification.targets.delta)
+            return replace(design, views=people.shown(each))
+        return replace(design, p=people.flips(self.specification.randomizer, targets))
 
     @property
     def dummies(self) -> bool:
@@ -108,7 +109,7 @@ class ReachStudy(Collected):
         >>> round(choice.accurate.settings["p"], 4)
         0.2836
         """
-        wanted, tell, questions = self.specification.targets, progress or silent, Questions()
+        wanted, tell, questioned = self.specification.targets, progress or silent, Questions()
         if wanted.epsilon is None and wanted.standard_error is None:
             hint = "Or set targets.standard_error to search for the most noise with this error."
             unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
@@ -143,8 +144,8 @@ class ReachStudy(Collected):
             targets=targets(
                 self.specification,
                 people=population.n,
-                findings=reach_privacy.findings(questions, study.design),
-                unanswered=questions.unanswered,
+                findings=reach_privacy.findings(questioned, study.design),
+                unanswered=questioned.unanswered,
                 error=Bound.exact(point.standard_error, unit="") if math.isfinite(point.standard_error) else None,
             ),
             specification=study.specification.effective() if self.dummies else None,
@@ -224,7 +225,8 @@ class ReachStudy(Collected):
 
     def _error(self, design: Design) -> float:
         """Return the relative standard error of the reach of all publishers; infinite if it cannot be estimated."""
-        relative = reach_trials.predicted_error(self.audiences, design)
+        figures = reach_trials.planned_figures(self.audiences, design, questions(design.names)[:1])
+        relative = reach_trials.relative_error(figures)
         return math.inf if relative is None else relative
 
     def smallest_batch(self) -> SmallestBatch:
@@ -273,11 +275,6 @@ class ReachStudy(Collected):
         Chapter("what happens with other designs", 0.55, _charts, lambda study: not study.dummies),
         Chapter("the first page", 1.0, Collected.first_page),
     )
-
-
-def designed(population: ReachPopulation, p: float, delta: float) -> Design:
-    """Return the design of a study with this flip probability."""
-    return Design(names=population.names, bits=population.bits, hashes=population.hashes, p=p, delta=delta)
 
 
 def describe(design: Design) -> str:

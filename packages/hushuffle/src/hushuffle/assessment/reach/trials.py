@@ -17,7 +17,7 @@ from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.estimation.column_views import planned_people
 from hushuffle.estimation.contacts import planned_frequencies
 from hushuffle.estimation.reach import Reach, exclusive, overlap, planned, reach
-from hushuffle.estimation.reach_questions import ReachQuestion, answered, people_with, questions, questions_of
+from hushuffle.estimation.reach_questions import ReachQuestion, answered, people_with, questions_of
 from hushuffle.mechanisms.column_views import ColumnCounts, ColumnViews
 from hushuffle.mechanisms.randomizers import BitFlipping
 from hushuffle.mechanisms.sketches import align, logo_counts
@@ -53,7 +53,7 @@ def figures(audiences: Audiences, design: Design, *, run: Run, progress: Callabl
     Every run draws new uniform hash positions for the people and new flips, so measured and predicted errors are both
     over hash functions and flips. If the publishers' files are given, the run that the report shows uses their filters.
     """
-    plan = _planned(questions_of(design.names, design.views), audiences.people, design)
+    plan = planned_figures(audiences, design, questions_of(design.names, design.views))
     answerable = [figure.asked for figure in plan if not figure.refused]
     rng: Randomness = secure() if run.seed == "secure" else reproducible(int(run.seed))
     shown = None if audiences.filters is None else _answers(_observed(audiences, design, rng), answerable, design)
@@ -124,11 +124,6 @@ def relative_error(figures: tuple[Figure, ...]) -> float | None:
     return None if figures[0].refused else figures[0].predicted / figures[0].truth
 
 
-def predicted_error(audiences: Audiences, design: Design) -> float | None:
-    """The relative error of total reach without a run of the study."""
-    return relative_error(_planned(questions(design.names)[:1], audiences.people, design))
-
-
 def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
     """A sentence on whether the accuracy target is met ("" without a target)."""
     if target is None:
@@ -140,8 +135,9 @@ def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
     return f"Target {word}: the predicted error of the total reach is {size} of the reach; the target is {target:g}. "
 
 
-def _planned(queries: Sequence[ReachQuestion], people: npt.NDArray[np.int64], design: Design) -> tuple[Figure, ...]:
-    sets = np.flatnonzero(people)
+def planned_figures(audiences: Audiences, design: Design, queries: Sequence[ReachQuestion]) -> tuple[Figure, ...]:
+    """The predicted results for questions, without a run of the study."""
+    people, sets = audiences.people, np.flatnonzero(audiences.people)
     held = people[sets]
 
     @cache

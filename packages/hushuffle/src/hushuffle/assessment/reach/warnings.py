@@ -8,9 +8,8 @@ from typing import Final
 
 from hushuffle.assessment.reach.privacy import Design
 from hushuffle.assessment.reach.trials import Figure, relative_error
-from hushuffle.assessment.warnings import FALSE_ALARM, unknown_privacy
+from hushuffle.assessment.warnings import FALSE_ALARM, FIXED_SEED, large_epsilon, unknown_privacy
 from hushuffle.model import Bound, Warned, number
-from hushuffle.questions.dp.central import LARGE_EPSILON
 from hushuffle.specification import Audiences, Specification
 from hushuffle.specification.warnings import SMALL_CROWD
 
@@ -68,15 +67,10 @@ def _about_privacy(
 
 
 def _about_the_guarantee(design: Design, specification: Specification, central: Bound) -> Iterator[Warned]:
-    wanted = specification.targets.epsilon
-    if central.upper > LARGE_EPSILON:
-        yield Warned(
-            key="large-epsilon",
-            sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak guarantee.",
-            advice="Flip more bits, use larger filters, or release the filters of fewer publishers together."
-            if design.views is None
-            else "Use a wider distribution of dummies.",
-        )
+    wanted, advice = specification.targets.epsilon, "Use a wider distribution of dummies."
+    if design.views is None:
+        advice = "Flip more bits, use larger filters, or release the filters of fewer publishers together."
+    yield from large_epsilon(central, advice)
     if wanted is not None and central.upper > wanted:
         yield Warned(
             key="privacy-target-missed",
@@ -163,11 +157,7 @@ def _about_the_run(design: Design, audiences: Audiences, specification: Specific
             advice="If each is another person, the true reach is larger by this number.",
         )
     if specification.run.seed != "secure":
-        yield Warned(
-            key="fixed-seed",
-            sentence="The seed was fixed: an adversary who knows the seed can undo the noise of this run.",
-            advice='Use seed = "secure" for anything but tests.',
-        )
+        yield FIXED_SEED
     yield Warned(
         key="true-values-shown",
         sentence="This report uses all publishers' identifiers and shows their true audiences.",

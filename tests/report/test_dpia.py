@@ -12,7 +12,7 @@ import pytest
 from assessment.test_targets import made, spec
 from hushuffle import report
 from hushuffle.assessment.assess import assess
-from hushuffle.report.first_page import dpia
+from hushuffle.report.page import dpia
 from hushuffle.specification import parse
 from hushuffle.specification.sums import parse_sum
 from report.assessments import assessment

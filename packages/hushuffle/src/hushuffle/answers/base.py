@@ -44,6 +44,12 @@ def error_facts(errors: Mapping[str, float]) -> dict[str, Cell]:
     }
 
 
+def moved_by(fakes: Fakes, raised: float, lowered: float, honest: float, words: str) -> dict[str, Any]:
+    """Return the maximal poisoning gain of Sybil clients for JSON; `words` end the sentence about it."""
+    about = f"If {fakes.words} took part, they could move {words}."
+    return {"raised": raised, "lowered": lowered, "following_the_protocol": honest, "in_words": about}
+
+
 @dataclass(frozen=True)
 class Answer:
     """One kind of answer. Every method has a default, that of the shares of categories.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from hushuffle.answers.base import Answer, Estimated, Fakes, error_facts
+from hushuffle.answers.base import Answer, Estimated, Fakes, error_facts, moved_by
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.settings import Setting
 from hushuffle.mechanisms.settings import SettingsTable as Keys
@@ -144,13 +144,8 @@ class Numbers(Answer):
         lowered, raised = estimate.moved(fakes.reports)
         honest = fakes.reports / estimate.n * (self.high - self.low)
         up, down, following = (number(end, up=True, digits=3) for end in (raised, lowered, honest))
-        words = f"If {fakes.words} took part, they could move the mean up by at most {up} or down by at most {down}"
-        return {
-            "raised": raised,
-            "lowered": lowered,
-            "following_the_protocol": honest,
-            "in_words": f"{words} ({following} if they follow the protocol).",
-        }
+        limits = f"up by at most {up} or down by at most {down}"
+        return moved_by(fakes, raised, lowered, honest, f"the mean {limits} ({following} if they follow the protocol)")
 
     def _widths(self, facts: Mapping[str, Any]) -> Iterator[str]:
         """Sentences on why the widest interval of a quantile is wide, and on what makes it narrower."""

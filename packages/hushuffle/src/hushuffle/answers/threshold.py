@@ -9,7 +9,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hushuffle import _checks
-from hushuffle.answers.base import Answer, Estimated, Fakes, error_facts
+from hushuffle.answers.base import Answer, Estimated, Fakes, error_facts, moved_by
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.settings import Setting
 from hushuffle.mechanisms.settings import SettingsTable as Keys
@@ -85,12 +85,10 @@ class Threshold(Answer):
         return math.sqrt(max(_variances(frequency_variance(protocol))))
 
     def words(self, error: float | None) -> str:
-        of_share = (
-            ""
-            if error is None
-            else f" Standard error of the share above {self._shown}: at most {number(error, up=True)}."
-        )
-        return f"A device randomizes and sends only whether its number is larger than {self._shown}.{of_share}"
+        sent = f"A device randomizes and sends only whether its number is larger than {self._shown}."
+        if error is None:
+            return sent
+        return f"{sent} Standard error of the share above {self._shown}: at most {number(error, up=True)}."
 
     def tables(self, error: float) -> tuple[Table, ...]:
         return (
@@ -155,15 +153,8 @@ class Threshold(Answer):
         gain = poisoning_gain(protocol, fakes=fakes.reports)
         raised, lowered, honest = (float(end.upper) for end in (gain.raised, gain.lowered, gain.honest))
         up, down, following = (number(end, up=True) for end in (raised, lowered, honest))
-        return {
-            "raised": raised,
-            "lowered": lowered,
-            "following_the_protocol": honest,
-            "in_words": (
-                f"If {fakes.words} took part, they could move the share above {self._shown} up by at most {up} "
-                f"({following} if they follow the protocol) or down by at most {down}."
-            ),
-        }
+        limits = f"up by at most {up} ({following} if they follow the protocol) or down by at most {down}"
+        return moved_by(fakes, raised, lowered, honest, f"the share above {self._shown} {limits}")
 
 
 def share_interval(

@@ -104,7 +104,13 @@ def _more_people(wishes: Wishes, miss: Miss) -> Advice | None:
     search = miss.search
     if "n" not in wishes.tables["population"] or "standard_error" not in wishes.tables["targets"]:
         return None
-    attempt = cache(lambda n: _with_people(wishes, search, n))
+
+    @cache
+    def attempt(n: int) -> Advice | None:
+        tables = {**wishes.tables, "population": {**wishes.tables["population"], "n": n}}
+        people = -(-n // max(1, wishes.n // wishes.people))
+        return _checked(replace(wishes, tables=tables, n=n, people=people), search, f"{n:,} people")
+
     people = Parameter(
         name="n",
         apply=lambda n: attempt(_two_digits(n)),
@@ -116,12 +122,6 @@ def _more_people(wishes: Wishes, miss: Miss) -> Advice | None:
     )
     solution = solve(people, verdict(lambda advice: advice is not None))
     return None if solution is None else attempt(_two_digits(solution.value))
-
-
-def _with_people(wishes: Wishes, search: Search, n: int) -> Advice | None:
-    tables = {**wishes.tables, "population": {**wishes.tables["population"], "n": n}}
-    people = -(-n // max(1, wishes.n // wishes.people))
-    return _checked(replace(wishes, tables=tables, n=n, people=people), search, f"{n:,} people")
 
 
 def _more_messages(wishes: Wishes, miss: Miss) -> Advice:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hushuffle.assessment import charts as curves
 from hushuffle.assessment import findings, trials, warnings
-from hushuffle.assessment.chapters import NO_FIGURE, Chapter, Collected, Draft, sent, unrun
+from hushuffle.assessment.chapters import NO_FIGURE, Chapter, Draft, Randomized, sent, unrun
 from hushuffle.assessment.findings import change, kept_or_fresh
 from hushuffle.assessment.messages import message_tables, messages_of
 from hushuffle.assessment.minimum_batch import SmallestBatch, of_protocol, unreached, wanted_epsilon
@@ -27,7 +27,7 @@ from hushuffle.specification.order_setup import arranged
 # ruff: noqa: PLC0415
 
 
-class OneColumn(Collected):
+class OneColumn(Randomized):
     """One column: categories or numbers, behind any shuffler."""
 
     def __init__(self, specification: Specification, folder: Path) -> None:
@@ -133,10 +133,7 @@ class OneColumn(Collected):
         draft.warnings += warnings.about_rows([self.whole.population], base_folder=self.folder)
 
     def _concerns(self, draft: Draft) -> None:
-        people, rows = self.column.people, draft.findings
-        draft.warnings += warnings.concerns(
-            self.protocol, people=people, specification=self.whole, findings=rows, utility=draft.utility
-        )
+        draft.warnings += warnings.concerns(self.protocol, self.column, draft)
 
     chapters = (
         Chapter("reading the data", 0.0, _read),
@@ -145,13 +142,13 @@ class OneColumn(Collected):
             "what each adversary learns", 0.1, lambda one, draft: one.order.write(draft), lambda one: bool(one.order)
         ),
         Chapter("what happens at other sizes", 0.3, _charts),
-        Chapter("what if", 0.55, Collected.what_if),
+        Chapter("what if", 0.55, Randomized.what_if),
         Chapter("what if", 0.6, _messages),
         Chapter("running the collection", 0.6, _accuracy),
         Chapter("running the collection", 1.0, _answer),
         Chapter("warnings", 1.0, _about_rows),
         Chapter("warnings", 1.0, _concerns),
-        Chapter("the first page", 1.0, Collected.first_page),
+        Chapter("the first page", 1.0, Randomized.first_page),
     )
     as_one_of_several = (
         Chapter("its guarantee", 0.0, _protected),

@@ -185,7 +185,7 @@ class Deployment(ABC):
         """Return the tests of all claims; `options` are those of `audit_specification`."""
 
 
-class Collected(Deployment):
+class Randomized(Deployment):
     """A deployment with a randomizer and a shuffler; `whole` is the specification of all that one person sends."""
 
     alone: ClassVar[bool | None] = None

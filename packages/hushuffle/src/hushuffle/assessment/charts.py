@@ -9,7 +9,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from hushuffle.assessment.findings import Questions, hides_senders
+from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.messages import message_charts, sends_more
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.adversaries import Informed, Strong, Uninformed
@@ -103,7 +103,7 @@ def _against_noise(
 ) -> Chart:
     released = _band(noises, variants, delta, here=here, own=own, exposure=exposure)
     unshuffled = Series.through("unshuffled", noises, [exposure.total * noise for noise in noises])
-    series = (released, unshuffled) if hides_senders(variants[0]) else (unshuffled,)
+    series = (released, unshuffled) if variants[0].reveals is not Reveals.SENDERS else (unshuffled,)
     return Chart(
         key="privacy-against-noise",
         title="Privacy against the noise on each device",

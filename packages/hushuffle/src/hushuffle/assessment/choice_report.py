@@ -6,12 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from hushuffle.assessment.candidates import Candidate, Miss, useless
+from hushuffle.assessment.candidates import Candidate, Miss
 from hushuffle.assessment.choose import Choices
 from hushuffle.model import Cell, Report, Table
 from hushuffle.model.report import software
-
-__all__ = ["choice_report", "specifications", "useless"]
 
 _ORDER: Final = "by {}, Pareto-optimal rows first"
 _LEARNED = {"guessing": "guessing", "reidentification": "naming the sender"}
@@ -69,6 +67,9 @@ def _met(choices: Choices) -> Table:
     rows = choices.rows
     learned = [key for key in _LEARNED if any(target.key == key for row in rows for target in row.targets)]
     sent = ["messages"] if any(row.messages > 1 for row in rows) else []
+    total = any(row.all_reports is not None for row in rows)
+    local = ("local epsilon of one report", "local epsilon of all reports") if total else ("local epsilon",)
+    own = ("deployment", "Pareto-optimal", *local, "central epsilon", choices.wishes.error_name)
     return Table(
         key="deployments",
         title="Deployments that meet all targets",
@@ -78,15 +79,9 @@ def _met(choices: Choices) -> Table:
             f"{choices.wishes.error_words}. Messages and bits are averages for one person. Without a local epsilon, no "
             "protection remains if the shuffler fails."
         ),
-        columns=(*_columns(choices), *sent, "bits", "dummies", *(_LEARNED[key] for key in learned)),
+        columns=(*own, *sent, "bits", "dummies", *(_LEARNED[key] for key in learned)),
         rows=tuple(_row(place, row, learned, sent=bool(sent)) for place, row in enumerate(rows, start=1)),
     )
-
-
-def _columns(choices: Choices) -> tuple[str, ...]:
-    total = any(row.all_reports is not None for row in choices.rows)
-    local = ("local epsilon of one report", "local epsilon of all reports") if total else ("local epsilon",)
-    return ("deployment", "Pareto-optimal", *local, "central epsilon", choices.wishes.error_name)
 
 
 def _row(place: int, row: Candidate, learned: list[str], *, sent: bool) -> tuple[Cell, ...]:

@@ -277,7 +277,7 @@ def _tried(wishes: Wishes, among: Callable[[Search], bool], tell: Progress) -> t
     for place, search in enumerate(waiting):
         tell(search.name, 0.9 * place / len(waiting))
         trial = _run(search)
-        more = wishes.most_dummies and isinstance(trial, Miss) and search.shuffler["kind"] == "uniform"
+        more = wishes.most_dummies and search.shuffler["kind"] == "uniform"
         if more and isinstance(trial, Miss) and _central_alone(trial):
             missed.append(trial)
             trial = _scrambled(trial.search, wishes.most_dummies)

@@ -191,13 +191,10 @@ class CollectionSearch(NoiseSearch):
         epsilon = self.wishes.targets.epsilon
         return -float("inf") if epsilon is None else all_excess(self.wishes.whole, protocol, epsilon, rough=rough)
 
-    def _central(self, protocols: list[Protocol]) -> Bound:
-        return all_central(self.wishes.whole, protocols)
-
     def candidate(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Candidate:
         written, chosen = shuffler or self.shuffler, self.locals(local)
         protocols = self.protocol(local, written)
-        central = self._central(protocols)
+        central = all_central(self.wishes.whole, protocols)
         rows = guarantees(self.wishes.whole, protocols, central=central)
         error, guessing = max(map(error_of, protocols)), self.wishes.targets.guessing is not None
         guesses = [

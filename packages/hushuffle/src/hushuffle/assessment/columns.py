@@ -12,13 +12,12 @@ from typing import Any, Final
 from hushuffle._checks import unsupported
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.assess import OneColumn
-from hushuffle.assessment.chapters import NO_FIGURE, Chapter, Collected, Draft, mechanism, sent, unrun
+from hushuffle.assessment.chapters import NO_FIGURE, Chapter, Draft, Randomized, mechanism, sent, unrun
 from hushuffle.assessment.findings import SHUFFLER
 from hushuffle.assessment.messages import messages_of
 from hushuffle.assessment.minimum_batch import SmallestBatch, device, released, unreached, wanted_epsilon
 from hushuffle.assessment.targets import Choice, Point, targets
 from hushuffle.curves.base import PrivacyCurve
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Cell, Finding, Population, Progress, Report, Table, Warned, silent
 from hushuffle.model.solver import Parameter, Requirement, solve
@@ -39,7 +38,7 @@ _OF_THE_RUN: Final = ("true-values-shown", "fixed-seed")
 """The warnings that concern the whole run, and name no column."""
 
 
-class SeveralColumns(Collected):
+class SeveralColumns(Randomized):
     """Several columns of the same people, shuffled independently; their guarantees are composed as rounds are.
 
     Answers may depend on each other in any way.
@@ -265,8 +264,8 @@ class SeveralColumns(Collected):
     chapters = (
         Chapter("all columns together", 0.0, _together),
         Chapter("each column", 0.1, _each),
-        Chapter("what if", 0.9, Collected.what_if),
-        Chapter("the first page", 1.0, Collected.first_page),
+        Chapter("what if", 0.9, Randomized.what_if),
+        Chapter("the first page", 1.0, Randomized.first_page),
     )
 
 
@@ -320,11 +319,9 @@ def guarantees(collection: Collection, protocols: list[Protocol], *, central: Bo
 
 def _certified(collection: Collection, protocols: list[Protocol]) -> Finding:
     bound = all_central(collection, protocols)
-    finding, rounds = _central(collection, bound), [(protocol, collection.rounds) for protocol in protocols]
-    try:
-        return replace(finding, certificate=of_rounds(rounds, bound, delta=collection.delta))
-    except UnsupportedProtocolError:
-        return finding
+    rounds = [(protocol, collection.rounds) for protocol in protocols]
+    certificate = findings.certified(lambda: of_rounds(rounds, bound, delta=collection.delta))
+    return replace(_central(collection, bound), certificate=certificate)
 
 
 def _central(collection: Collection, bound: Bound) -> Finding:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hushuffle import _checks
+from hushuffle.assessment.candidates import useless
 from hushuffle.assessment.chapters import NO_FIGURE, Compared
-from hushuffle.assessment.choice_report import useless
 from hushuffle.assessment.deployment import opened
 from hushuffle.model import Cell, Progress, Report, Table, Target, as_bound, silent
 from hushuffle.model.report import software
@@ -28,6 +28,11 @@ _ASKED: Final = (
     ("guessing", "guessing an answer"),
     ("re-identification", "naming a sender"),
 )
+_NUMBERS: Final = (
+    "Colluders reveal their own reports to the analyst. Errors of mean and sum are standard errors over all "
+    "randomness, in the unit of the numbers, for the worst numbers and if all people answer. The standard error of "
+    "the other table rows is the error of the share of one level."
+)
 _PLACED: Final = ("mechanism", "shuffler", "delta", "rounds", "reports", *_LAST)
 """The facts whose rows have a fixed place; others follow the figures."""
 
@@ -40,7 +45,9 @@ def compare(files: Sequence[str | os.PathLike[str]], *, progress: Progress | Non
     paths = [Path(file) for file in files]
     _checks.integer("len(files)", len(paths), low=2)
     deployments = [opened(path) for path in paths]
-    tell, names = progress or silent, _names(paths)
+    tell, names = progress or silent, [path.stem for path in paths]
+    if len(set(names)) < len(names):
+        names = [f"{place}. {name}" for place, name in enumerate(names, start=1)]
     colluders = max(deployment.colluders() for deployment in deployments)
     compared = []
     for place, deployment in enumerate(deployments):
@@ -51,6 +58,7 @@ def compare(files: Sequence[str | os.PathLike[str]], *, progress: Progress | Non
 
 def comparison_report(compared: Sequence[Compared]) -> Report:
     """A table of figures, and a table of the keys in which the specifications differ."""
+    of_numbers = any("numbers" in one.facts for one in compared)
     return Report(
         title="Deployments compared",
         key="comparison",
@@ -60,7 +68,13 @@ def comparison_report(compared: Sequence[Compared]) -> Report:
             for case in compared
         ),
         tables=(
-            _table("figures", "Figures of each deployment", _gives(compared), compared, caption=_caption(compared)),
+            _table(
+                "figures",
+                "Figures of each deployment",
+                _gives(compared),
+                compared,
+                caption=_NUMBERS if of_numbers else "",
+            ),
             _table("targets", "Targets", _targets(compared), compared),
             *_changes(compared),
         ),
@@ -74,24 +88,9 @@ def _useless(compared: Compared) -> Iterator[str]:
         yield from useless({"a share": error.upper}, compared.k)
 
 
-def _names(paths: Sequence[Path]) -> list[str]:
-    names = [path.stem for path in paths]
-    return names if len(set(names)) == len(names) else [f"{place}. {name}" for place, name in enumerate(names, start=1)]
-
-
 def _verdict(targets: Sequence[Target]) -> str:
     missed = [target.topic for target in targets if not target.met]
     return f"not met: {'; '.join(missed)}." if missed else "all targets met."
-
-
-def _caption(compared: Sequence[Compared]) -> str:
-    if not any("numbers" in one.facts for one in compared):
-        return ""
-    return (
-        "Colluders reveal their own reports to the analyst. Errors of mean and sum are standard errors over all "
-        "randomness, in the unit of the numbers, for the worst numbers and if all people answer. The standard error of "
-        "the other table rows is the error of the share of one level."
-    )
 
 
 def _table(

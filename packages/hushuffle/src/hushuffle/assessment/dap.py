@@ -103,7 +103,13 @@ def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any], most_ones:
     `rounds` that the guarantee covers. With `most_ones`, servers refuse a report with more ones.
     """
     instance = vdaf(protocol, most_ones=most_ones)
-    limit = [] if most_ones is None else [_limited(protocol, most_ones)]
+    limit: list[str] = []
+    if most_ones is not None:
+        chance = refused(protocol.randomizer, most_ones=most_ones).upper
+        limit = [
+            f"Aggregators refuse an honest report with probability {chance:.4g}. With n reports in a batch, refusals "
+            f"add (1 + exp(epsilon)) * n * {chance:.4g} to delta."
+        ]
     assert isinstance(protocol.shuffler, SecureAggregation)  # see `refusal`
     scale = protocol.shuffler.laplace
     noise = (
@@ -150,11 +156,3 @@ def dp_strategy(length: int, scale: float) -> dict[str, Any]:
     for number in (budget.numerator, budget.denominator):
         digits.append([number >> start & 0xFFFFFFFF for start in range(0, number.bit_length(), 32)])
     return {"dp_strategy": "PureDpDiscreteLaplace", "budget": {"epsilon": digits}}
-
-
-def _limited(protocol: Protocol, most_ones: int) -> str:
-    chance = refused(protocol.randomizer, most_ones=most_ones)
-    return (
-        f"Aggregators refuse an honest report with probability {chance.upper:.4g}. With n reports in a batch, refusals "
-        f"add (1 + exp(epsilon)) * n * {chance.upper:.4g} to delta."
-    )

@@ -39,7 +39,6 @@ _FEWEST: Final = 2
 _FINE: Final = 2
 """If at least every second number of people is computed, a third of the smallest number is computed as well."""
 
-_SEVERAL: Final = "This figure is defined only for one report per person; here a person sends several."
 _SENT_ONCE: Final = "Re-identification is analysed only for one report per person; here a person may send several."
 _GUESSERS: Final[dict[str, Guesser]] = {"uninformed": Uninformed(), "strong": Strong()}
 _COARSE_EPSILONS: Final = (1.0, 2.5, 4.0)
@@ -140,7 +139,6 @@ def adversaries(
     deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Axis, dummies: Axis, *, tell: Progress
 ) -> tuple[Adversary, ...]:
     places = list(dict.fromkeys(_places(deployments, n, k, epsilon, delta, dummies)))
-    single = "" if deployments.exposure.total == 1 else _SEVERAL
     central = Adversary(
         key="central",
         name=RELEASE,
@@ -150,38 +148,30 @@ def adversaries(
         ),
         scaled=deployments.scaled,
     )
-    guess = "The adversary guesses your answer right {often} of the time; {blind} without the release."
-    one_report = [_Place(k=p.k, people=p.people, epsilon=p.epsilon, dummies=p.dummies, deltas=(1.0,)) for p in places]
+    named = "The adversary names a sender correctly {often} of the time, for any relation of people and answers."
+    linker = Adversary(key="linker", name=LINKER, sentence=named, colluding=True)
+    released = partial(_asked, central, places, partial(_central, deployments, {}), tell=tell, share=(0.0, 0.6))
+    if deployments.exposure.total > 1:
+        seen = deployments.exposure.words
+        words = f"The adversary guesses an answer right {{often}} of the time from {seen}; {{blind}} without them."
+        # The bound for any adversary follows from the central figures.
+        guesser = Adversary(key="strong", name=GUESSER, sentence=words, colluding=True, derived=True)
+        return released(), guesser, replace(linker, reason=_SENT_ONCE)
+    one_report = [replace(place, deltas=(1.0,)) for place in places]
     guessed = one_report
     if deployments.own.reveals is Reveals.SUMS:
         guessed = one_report[:1]
     elif deployments.own.randomizer.law().support is None:  # each such figure needs many central figures
         guessed = [place for place in one_report if place.epsilon == one_report[0].epsilon][:4]
+    results, guess = (
+        [released()],
+        "The adversary guesses your answer right {often} of the time; {blind} without the release.",
+    )
+    for (key, who), share in zip(_GUESSERS.items(), ((0.6, 0.7), (0.7, 0.9)), strict=True):
+        guesser = Adversary(key=key, name=who.phrase, sentence=guess, colluding=True)
+        results.append(_asked(guesser, guessed, partial(_guess, deployments, who), tell=tell, share=share))
     alone = [place for place in one_report if place.dummies == places[0].dummies]
-    rows: list[tuple[Adversary, list[_Place], Callable[[_Place], Iterator[Bound]]]] = [
-        (central, places, partial(_central, deployments, {}))
-    ]
-    for key, who in _GUESSERS.items():
-        guessing = Adversary(key=key, name=who.phrase, sentence=guess, colluding=True)
-        rows.append((guessing, guessed, partial(_guess, deployments, who)))
-    named = "The adversary names a sender correctly {often} of the time, for any relation of people and answers."
-    linker = Adversary(key="linker", name=LINKER, sentence=named, colluding=True)
-    rows.append((linker, alone, partial(_named, deployments)))
-    results = []
-    for row, (adversary, adversary_places, figures) in enumerate(rows):
-        if single and adversary.key == "uninformed":  # the next row has the bound for any adversary
-            continue
-        if single and adversary.key == "strong":
-            seen = deployments.exposure.words
-            words = f"The adversary guesses an answer right {{often}} of the time from {seen}; {{blind}} without them."
-            results.append(replace(adversary, name=GUESSER, sentence=words, derived=True))
-            continue
-        if row and single:
-            results.append(replace(adversary, reason=_SENT_ONCE if adversary.key == "linker" else single))
-            continue
-        share = (0.0, 0.6, 0.7, 0.9)[row], (0.6, 0.7, 0.9, 0.95)[row]
-        results.append(_asked(adversary, adversary_places, figures, tell=tell, share=share))
-    return tuple(results)
+    return (*results, _asked(linker, alone, partial(_named, deployments), tell=tell, share=(0.9, 0.95)))
 
 
 def _places(deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Axis, dummies: Axis) -> Iterator[_Place]:

@@ -33,39 +33,26 @@ def parts(deployments: Deployments, people: People, ks: Sequence[float], message
     if statement.get("vouched") == {}:
         statement.pop("vouched")
     without = {key: value for key, value in statement.items() if key != "colluders"}
-    return {
-        "top": {
-            "own": _text({**top, "adversaries": adversaries}),
-            "other": _text({**top, "adversaries": of_any_crowd} if of_any_crowd else top),
-        },
-        "population": {
-            "own": _text({"population": population}),
-            **{str(int(k)): _text({"population": _population(population, people, int(k))}) for k in ks},
-        },
-        "randomizer": {
-            "own": _text({"randomizer": randomizer}),
-            **{str(int(k)): _text({"randomizer": _randomizer(deployments, int(k))}) for k in ks},
-        },
+    sections: dict[str, dict[str, Any]] = {
+        "population": {"own": population, **{str(int(k)): _population(population, people, int(k)) for k in ks}},
+        "randomizer": {"own": randomizer, **{str(int(k)): _randomizer(deployments, int(k)) for k in ks}},
         "shuffler": {
-            "own": _text({"shuffler": shuffler}),
-            "none": _text({"shuffler": {"kind": "uniform"}}),
-            "some": _text({"shuffler": {"kind": "scrambler", "dummies": _MARKS["dummies"]}}),
-            **(
-                {str(int(k)): _sending(deployments, shuffler, int(k), messages) for k in ks}
-                if deployments.sends
-                else {}
-            ),
+            "own": shuffler,
+            "none": {"kind": "uniform"},
+            "some": {"kind": "scrambler", "dummies": _MARKS["dummies"]},
         },
-        "targets": {
-            "own": _text({"targets": targets}),
-            "other": _text({"targets": {**targets, "delta": _MARKS["delta"]}}),
-        },
-        "statement": {
-            "own": _text({"statement": statement} if statement else {}),
-            "some": _text({"statement": {"colluders": _COLLUDERS, **without}}),
-        },
-        "rest": _text(plain),
+        "targets": {"own": targets, "other": {**targets, "delta": _MARKS["delta"]}},
+        "statement": {"own": statement, "some": {"colluders": _COLLUDERS, **without}},
     }
+    texts: dict[str, dict[str, Any]] = {
+        name: {key: _text({name: table} if table else {}) for key, table in tables.items()}
+        for name, tables in sections.items()
+    }
+    if deployments.sends:
+        texts["shuffler"] |= {str(int(k)): _sending(deployments, shuffler, int(k), messages) for k in ks}
+    of_any = {"adversaries": of_any_crowd} if of_any_crowd else {}
+    top_texts = {"own": _text({**top, "adversaries": adversaries}), "other": _text({**top, **of_any})}
+    return {"top": top_texts, **texts, "rest": _text(plain)}
 
 
 def _population(given: dict[str, Any], people: People, k: int) -> dict[str, Any]:

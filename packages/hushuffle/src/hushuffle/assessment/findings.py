@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 import numpy as np
 
 from hushuffle._checks import unsupported
-from hushuffle.curves.question import Question
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
@@ -101,23 +100,19 @@ def learned(
     if exposure.alone and rows[0] is not None and math.isfinite(rows[0].bound.upper):
         rows.append(questions.ask("membership-inference", TESTER, lambda: inferred(protocol, delta=delta)))
     if linking:
-        rows.append(questions.ask("re-identification", LINKER, lambda: identified(_linked(protocol, exposure))))
+        rows.append(questions.ask("re-identification", LINKER, lambda: identified(protocol, exposure)))
         if exposure.total == 1:
             rows.append(questions.ask("identity-information", LINKER, lambda: identity_information(protocol)))
     return tuple(row for row in rows if row is not None)
 
 
-def _linked(protocol: Protocol, exposure: Exposure) -> Protocol:
-    """Raises an error if a person sends several different reports (no re-identification figure)."""
-    if exposure.total > 1:
-        unsupported(f"Re-identification is analysed for one report per person; the release covers {exposure.words}.")
-    return protocol
-
-
 def central(protocol: Protocol | MixedProtocol, *, delta: float, exposure: Exposure = ONCE) -> Finding:
     """The central guarantee, against a strong adversary that sees the release."""
     bound, proof = exposure.guarantee(protocol, delta=delta)
-    telling = _telling(protocol, delta) if math.isinf(bound.upper) and _bare(protocol) else ""
+    shuffler = protocol.shuffler
+    more = shuffler.dummy_law or shuffler.value_law or shuffler.own_messages or shuffler.dummies
+    alone = not more and protocol.reveals in (Reveals.MULTISET, Reveals.SENDERS)  # the people's reports only
+    telling = _telling(protocol, delta) if math.isinf(bound.upper) and alone else ""
     if telling:
         sentence = f"No differential privacy: epsilon is infinite, because {telling}."
     elif math.isinf(bound.upper):
@@ -136,16 +131,8 @@ def central(protocol: Protocol | MixedProtocol, *, delta: float, exposure: Expos
         bound=bound,
         shown=Bound.exact(math.inf, unit="nats") if telling else None,
         proof=proof,
-        certificate=_certificate(exposure.question(protocol), bound, delta),
+        certificate=certified(lambda: of_question(exposure.question(protocol), bound, delta=delta)),
     )
-
-
-def _bare(protocol: Protocol | MixedProtocol) -> bool:
-    """Whether the release consists of the people's reports only, without dummies or additional messages."""
-    shuffler = protocol.shuffler
-    if shuffler.dummy_law is not None or shuffler.value_law is not None or shuffler.own_messages or shuffler.dummies:
-        return False
-    return protocol.reveals in (Reveals.MULTISET, Reveals.SENDERS)
 
 
 def _telling(protocol: Protocol | MixedProtocol, delta: float) -> str:
@@ -167,10 +154,10 @@ def _telling(protocol: Protocol | MixedProtocol, delta: float) -> str:
     return f"answer {answer + 1} can lead to report {report + 1}, but answer {never + 1} cannot"
 
 
-def _certificate(question: Question, bound: Bound, delta: float) -> Certificate | None:
+def certified(certificate: Callable[[], Certificate | None]) -> Certificate | None:
     """None if certificates do not support the release."""
     try:
-        return of_question(question, bound, delta=delta)
+        return certificate()
     except UnsupportedProtocolError:
         return None
 
@@ -244,8 +231,10 @@ def inferred(protocol: Protocol, *, delta: float) -> Finding:
     )
 
 
-def identified(protocol: Protocol) -> Finding:
-    """The probability that a re-identification adversary names the sender of one report."""
+def identified(protocol: Protocol, exposure: Exposure = ONCE) -> Finding:
+    """The probability that a re-identification adversary names the sender of one report, the only one of a person."""
+    if exposure.total > 1:
+        unsupported(f"Re-identification is analysed for one report per person; the release covers {exposure.words}.")
     honest = protocol.secret
     error, blind = pie.bayes_error(protocol), 1 / honest.n
     among = "" if honest is protocol else " among honest people"
@@ -302,10 +291,6 @@ def _worst(written: Callable[..., str], bound: Bound) -> str:
 
 def central_bound(findings: Iterable[Finding]) -> Bound | None:
     return next((finding.bound for finding in findings if finding.question == "central-dp"), None)
-
-
-def hides_senders(protocol: Protocol) -> bool:
-    return protocol.shuffler.reveals is not Reveals.SENDERS
 
 
 WATCHER: Final = "An adversary who compares the releases of two rounds"

@@ -243,11 +243,6 @@ class HashedSearch(MessageSearch):
         return most if solution is None else min(math.ceil((solution.value - 0.5) * (1 + _SPARE)), most)
 
 
-def message_searches(wishes: ColumnWishes) -> tuple[list[Search], list[Miss]]:
-    """Return a search for each usable kind of additional messages, and a `Miss` for each other kind."""
-    return fit(_searches(wishes))
-
-
 def _searches(wishes: ColumnWishes) -> Iterator[MessageSearch]:
     """Yield searches of true reports with each kind of additional messages; noisy reports if targets.local_epsilon."""
     begun = MessageSearch(wishes=wishes, kind="randomized-response", beside={}, shuffler={})
@@ -283,5 +278,5 @@ class AnswerWishes(ColumnWishes):
     def searches(self) -> tuple[list[Search], list[Miss]]:
         """Return searches for noisy reports, and for additional messages of clients or a shuffler."""
         noisy, misfits = searches(self)
-        hidden, others = message_searches(self)
+        hidden, others = fit(_searches(self))
         return [*noisy, *hidden], [*misfits, *others]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from hushuffle.assessment import findings
-from hushuffle.assessment.chapters import NO_FIGURE, Chapter, Collected, Draft, sent
+from hushuffle.assessment.chapters import NO_FIGURE, Chapter, Draft, Randomized, sent
 from hushuffle.assessment.minimum_batch import SmallestBatch
 from hushuffle.assessment.targets import Choice
 from hushuffle.assessment.trials import worst_error
@@ -36,7 +36,7 @@ def _refuse(command: str, reason: str) -> NoReturn:
     unfit("groups", f"must be left out for {command}", "groups of people with different randomizers", reason)
 
 
-class MixedGroups(Collected):
+class MixedGroups(Randomized):
     """Groups of people with different randomizers; the figures of the first page are those of all people."""
 
     protocols: Sequence[Protocol] = ()

@@ -181,10 +181,6 @@ class ColumnWishes(Wishes):
         """Return the search for the noise of one mechanism behind one shuffler."""
         return ColumnSearch(wishes=self, kind=kind, beside=beside, shuffler=shuffler)
 
-    def error(self, protocol: Protocol) -> float:
-        """Return the error by which candidates are compared."""
-        return error_of(protocol)
-
     def limited(self, protocol: Protocol) -> float:
         """Return the error that the accuracy target limits."""
         return error_of(protocol)
@@ -282,20 +278,17 @@ class ColumnSearch(NoiseSearch):
         return no_error(lambda: self.wishes.limited(self.protocol(local)))
 
     def short(self, protocol: Protocol, *, rough: bool = False) -> float:
-        targets, short = self.specification.targets, -math.inf
-        if targets.epsilon is not None:
-            short = self._excess(protocol, targets.epsilon, targets.delta, rough=rough)
+        targets, exposure, short = self.specification.targets, self.exposure, -math.inf
+        if targets.epsilon is not None and exposure.drawn_again:
+            short = exposure.epsilon(protocol, delta=targets.delta).upper - targets.epsilon
+        elif targets.epsilon is not None:
+            repeated = {"reports_per_person": exposure.reports, "rounds": exposure.composed}
+            short = excess(protocol, targets.epsilon, targets.delta, **repeated, rough=rough)
         if short > 0:
             return short
         limits = dict.fromkeys(GUESSES, targets.guessing) | {"re-identification": targets.reidentification}
-        rows = [] if self.exposure.total > 1 else learned(self.specification, protocol)
+        rows = [] if exposure.total > 1 else learned(self.specification, protocol)
         return max([short, *(log_excess(row.figure.upper, limits[row.question] or 0) for row in rows)])
-
-    def _excess(self, protocol: Protocol, epsilon: float, delta: float, *, rough: bool) -> float:
-        if self.exposure.drawn_again:
-            return self.exposure.epsilon(protocol, delta=delta).upper - epsilon
-        reports, rounds = self.exposure.reports, self.exposure.composed
-        return excess(protocol, epsilon, delta, reports_per_person=reports, rounds=rounds, rough=rough)
 
 
 def searches(wishes: ColumnWishes) -> tuple[list[Search], list[Miss]]:

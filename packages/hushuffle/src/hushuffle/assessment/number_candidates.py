@@ -106,6 +106,7 @@ class NumberWishes(AnswerWishes):
         return how(wishes=self, kind=kind, beside=beside, shuffler=shuffler)
 
     def error(self, protocol: Protocol) -> float:
+        """Return the error of the mean, by which candidates are compared."""
         return mean_error(protocol, grid=self.grid)
 
     def point(self, protocol: Protocol, local: float, exposure: Exposure) -> Point:
@@ -327,8 +328,7 @@ class LevelSearch(ColumnSearch):
         return self.at(best).judged(solved[best] or 0.0)
 
     def _error(self, levels: int, local: float) -> float:
-        search = self.at(levels)
-        return no_error(lambda: search.wishes.error(search.protocol(local)))
+        return no_error(lambda: self.wishes.at(levels).error(self.at(levels).protocol(local)))
 
 
 def _fewest(errors: Mapping[int, float]) -> int:

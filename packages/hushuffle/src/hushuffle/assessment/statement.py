@@ -9,24 +9,14 @@ import os
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from hushuffle._version import __version__
 from hushuffle.assessment.translations import translations
 from hushuffle.mechanisms.shufflers import Reveals
-from hushuffle.model import (
-    Anonymity,
-    Assumption,
-    Bound,
-    Finding,
-    Population,
-    Scenario,
-    Statement,
-    Translation,
-    Unanswered,
-    number,
-)
+from hushuffle.model import Anonymity, Assumption, Bound, Finding, Population, Scenario, Statement, Unanswered, number
 from hushuffle.specification import Specification
 from hushuffle.specification.exposure import Exposure, chance, factor
 
@@ -59,16 +49,11 @@ _UNPROTECTED: Final = (
 )
 
 
-_RESPONSIBLE: Final = {
-    "controller": "Controller",
-    "purpose": "Purpose",
-    "legal_basis": "Legal basis",
-    "retention": "Retention",
-    "contact": "Contact",
-    "impact_assessment": "Impact assessment",
-    "approved_by": "Approved by",
-    "approved_on": "Approved on",
-}
+_RESPONSIBLE: Final = (
+    *("controller", "purpose", "legal_basis", "retention", "contact"),
+    *("impact_assessment", "approved_by", "approved_on"),
+)
+"""The keys of [statement] that a data protection officer needs."""
 
 
 class ClaimPage(ABC):
@@ -99,8 +84,9 @@ class ClaimPage(ABC):
             ),
             unprotected=(*_UNPROTECTED, *self.unprotected()),
             facts=tuple(self.facts()),
-            responsible=tuple((role, getattr(self.names, key) or "") for key, role in _RESPONSIBLE.items()),
-            translations=self.translated(respondents),
+            responsible=tuple(
+                (key.replace("_", " ").capitalize(), getattr(self.names, key) or "") for key in _RESPONSIBLE
+            ),
         )
 
     @abstractmethod
@@ -137,10 +123,6 @@ class ClaimPage(ABC):
             yield "Author", self.names.author
         yield "Date", f"{today()}, by hushuffle {__version__}"
         yield "Specification, SHA-256", digest(self.written)
-
-    def translated(self, respondents: tuple[str, ...]) -> tuple[Translation, ...]:  # noqa: ARG002 - reports have some
-        """Return the information for respondents in other languages."""
-        return ()
 
     def claimed(self, central: Bound, promise: str) -> str:
         """Return the claim of a central epsilon, which ends with its meaning."""
@@ -181,6 +163,10 @@ class ReportPage(ClaimPage):
         figures = {finding.question: finding.bound for finding in findings}
         self.central, self.local = figures.get("central-dp"), figures.get("local-dp")
         self.of_columns = population.label_of == "column"
+
+    def statement(self, scenarios: tuple[Scenario, ...] = ()) -> Statement:
+        page = super().statement(scenarios)
+        return replace(page, translations=translations(self, page.respondents))
 
     def claim(self) -> str:
         central, exposure = self.central, self.exposure
@@ -335,9 +321,6 @@ class ReportPage(ClaimPage):
         columns = [{key: one[key] for key in one if key != "randomizer"} for one in tables.get("columns", [])]
         schema = [fields, self.population.labels, *columns]
         yield "Columns and categories, SHA-256", digest(json.dumps(schema, sort_keys=True, default=str))
-
-    def translated(self, respondents: tuple[str, ...]) -> tuple[Translation, ...]:
-        return translations(self, respondents)
 
 
 def _messages(population: Population) -> str:

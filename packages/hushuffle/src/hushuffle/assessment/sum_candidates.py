@@ -50,31 +50,29 @@ class SumSearch(Search):
 
     def _found(self) -> Candidate | Miss:
         try:
-            result = self._sum()
+            protocol = self._sum()
         except SpecificationError as error:
             return self.miss(reasons(error))
-        if isinstance(result, Miss):
-            return result
-        candidate = self._candidate(result)
+        if protocol is None:
+            return self.miss(f"No sum has a standard error of {self.wishes.wanted:g} or less.")
+        candidate = self._candidate(protocol)
         if candidate.met:
             return candidate
         return self.miss(" ".join(target.sentence for target in candidate.unmet), candidate=candidate)
 
-    def _sum(self) -> SplitAndMix | Miss:
+    def _sum(self) -> SplitAndMix | None:
+        """Return the sum as calibrated or as written; None if no sum is accurate enough."""
         if self.written:
             return self.total.protocol
         choice = self.total.calibrate()
         point = choice.private if self.wishes.wanted is None else choice.accurate
-        if point is None:
-            return self.miss(f"No sum has a standard error of {self.wishes.wanted:g} or less.")
-        protocol: SplitAndMix = point.protocol
-        return protocol
+        return None if point is None else point.protocol
 
     def candidate(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Candidate:  # noqa: ARG002
         """Return the sum as calibrated or as written; it has no local epsilon."""
-        result = self._sum()
-        assert isinstance(result, SplitAndMix)
-        return self._candidate(result)
+        protocol = self._sum()
+        assert protocol is not None
+        return self._candidate(protocol)
 
     def _candidate(self, protocol: SplitAndMix) -> Candidate:
         assert protocol.levels is not None

@@ -8,13 +8,14 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Final
 
-from hushuffle.assessment.findings import central_bound, hides_senders
+from hushuffle.assessment.chapters import Draft
 from hushuffle.assessment.trials import worst_error
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound, Finding, Utility, Warned, number
+from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.model import Bound, Utility, Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
 from hushuffle.specification import People, Specification
-from hushuffle.specification.exposure import Exposure
+from hushuffle.specification.exposure import Column, Exposure
 from hushuffle.specification.population import AnyPopulation
 from hushuffle.specification.warnings import accuracy_warnings, label_warnings, privacy_warnings, row_warnings
 
@@ -29,16 +30,10 @@ FIXED_SEED: Final = Warned(
 )
 
 
-def concerns(
-    protocol: Protocol,
-    *,
-    people: People,
-    specification: Specification,
-    findings: Sequence[Finding],
-    utility: Utility | None,
-) -> tuple[Warned, ...]:
+def concerns(protocol: Protocol, column: Column, draft: Draft) -> tuple[Warned, ...]:
     """The most serious first, without those that need a missing central figure or utility."""
-    central, missing = central_bound(findings), getattr(specification.population, "missing", None)
+    people, specification, utility = column.people, column.specification, draft.utility
+    central, missing = draft.central, getattr(specification.population, "missing", None)
     times = Exposure.of(specification, k=protocol.randomizer.inputs).total
     return (
         *privacy_warnings(protocol, delta=specification.targets.delta, times=times),
@@ -79,7 +74,7 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
             ),
             advice=_advice(protocol),
         )
-    if not hides_senders(protocol):
+    if protocol.reveals is Reveals.SENDERS:
         yield Warned(
             key="no-shuffler",
             sentence="No shuffler hides who sent which report: only the noise on each device protects the answers.",

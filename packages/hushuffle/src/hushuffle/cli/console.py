@@ -213,6 +213,15 @@ def refuse_file(folder: Path, *, earlier: Sequence[str] = ()) -> None:
     refuse_folder(folder)
 
 
+def write_new(file: Path, text: str) -> None:
+    """Write a text to a new file, completely or not at all; raise an error if the file exists."""
+    from hushuffle.files.causes import naming  # noqa: PLC0415 - only when needed
+    from hushuffle.files.private_files import private_file  # noqa: PLC0415
+
+    with naming(file), private_file(file, first=True) as new:
+        new.write(text.encode())
+
+
 def deliver(made: Report, folder: Path | None, *, json: bool, beside: Mapping[str, str] | None = None) -> None:
     """Write the report's files, and the texts `beside`, by file name, into `folder` (None: write nothing).
 

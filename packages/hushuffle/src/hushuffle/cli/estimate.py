@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from hushuffle.answers.base import Estimated
-    from hushuffle.collection.estimate import Count, Tally
+    from hushuffle.collection.estimate import Tally
     from hushuffle.estimation import HeavyHitters
     from hushuffle.model import Estimate
 
@@ -92,15 +92,16 @@ def estimate(
     if any(is_of_views(folder) for folder in reports):
         sums.refuse(options, "a reach study has one release. Pass a single folder, without these options.")
         return sums.estimate_reach(reports[0], out=out, confidence=confidence, as_json=json)
-    from hushuffle.collection.estimate import tally_columns  # noqa: PLC0415 - only when needed
+    from hushuffle.collection.estimate import counting_on, tally_columns  # noqa: PLC0415 - only when needed
 
-    with progress(enabled=not json and sys.stderr.isatty()) as tell, _counting(cluster) as count:
+    counting = nullcontext(None) if cluster is None else counting_on(cluster)
+    with progress(enabled=not json and sys.stderr.isatty()) as tell, counting as count:
         tallies = tally_columns(reports, manifest=manifest, progress=tell, count=count)
     if counts_only and out is not None:
         return _save_counts(tallies, out)
     estimates = {name: tally.estimate() for name, tally in tallies.items()}
     from hushuffle.estimation import project_on_simplex  # noqa: PLC0415
-    from hushuffle.tables.value_files import frequency_table, save_tables, tables_text  # noqa: PLC0415
+    from hushuffle.tables.value_files import chosen_rows, frequency_table, save_tables, tables_text  # noqa: PLC0415
 
     shown = {name: tallies[name].told_from_noise(made, confidence=confidence) for name, made in estimates.items()}
     projected = {name: project_on_simplex(made) for name, made in estimates.items()} if simplex else {}
@@ -114,7 +115,12 @@ def estimate(
         )
         for name, estimated in estimates.items()
     }
-    significant = {name: _significant(every_value[name], shown[name], made.n) for name, made in estimates.items()}
+    significant = {
+        name: chosen_rows(
+            every_value[name], shown[name].values, intervals=shown[name].intervals, people=estimates[name].n
+        )
+        for name in estimates
+    }
     tables = significant if heavy_hitters else every_value
     answers = {name: tally.estimated(confidence=confidence) for name, tally in tallies.items()}
     facts: dict[str, Any] = {
@@ -138,17 +144,6 @@ def estimate(
     if not json and (out is not None or chart is not None):
         sys.stdout.write("\n" + "".join(f"Wrote {file}\n" for file in (out, chart) if file is not None))
     return Exit.DONE
-
-
-@contextmanager
-def _counting(master: str | None) -> Iterator[Count | None]:
-    if master is None:
-        yield None
-        return
-    from hushuffle.collection.estimate import counting_on  # noqa: PLC0415 - only when needed
-
-    with counting_on(master) as count:
-        yield count
 
 
 def _check_options(out: Path | None, chart: Path | None, confidence: float, *, counts_only: bool, json: bool) -> None:
@@ -227,12 +222,6 @@ def _facts(
     return facts
 
 
-def _significant(table: pl.DataFrame, shown: HeavyHitters, people: int) -> pl.DataFrame:
-    from hushuffle.tables.value_files import chosen_rows  # noqa: PLC0415 - only when needed
-
-    return chosen_rows(table, shown.values, intervals=shown.intervals, people=people)
-
-
 def _draw(
     chart: Path,
     tallies: Mapping[str, Tally],
@@ -273,16 +262,11 @@ def _print(
         more = f"{dummies:,} dummies" if sampled is None else f"{sampled:,} messages: sampled reports and dummies"
         sys.stdout.write(f"{facts[name]['people']:,} {facts[name]['unit']}, {more}.\n\n")
         _print_answer(estimated[name], facts[name]["confidence"])
+        notes = [*_of_simplex(facts[name]), facts[name]["fake_users"]["in_words"]]
         if every:
-            _print_rows(
-                table.sort("frequency", descending=True),
-                facts[name],
-                "each by itself",
-                [*_of_simplex(facts[name]), facts[name]["fake_users"]["in_words"]],
-            )
+            _print_rows(table.sort("frequency", descending=True), facts[name], "each by itself", notes)
         else:
-            fakes = facts[name]["fake_users"]["in_words"]
-            notes = [*_of_others(table, facts[name]), *_of_simplex(facts[name]), fakes]
+            notes = [*_of_others(table, facts[name]), *notes]
             _print_rows(table.head(_SHOWN), facts[name], "all at once", notes)
 
 

@@ -6,13 +6,13 @@ import math
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
-from hushuffle.cli.console import Exit, misused, progress, width
+from hushuffle.cli.console import Exit, misused, progress, width, write_new
 
 Answer = TypeVar("Answer")
 
@@ -97,13 +97,11 @@ def init(file: Path = Path("survey.toml"), /) -> Exit:
 
         result = proposed(wishes.kind, wishes.population, wishes.targets, **wishes.more, progress=tell)
     if not result.tables:
-        _no_way(result.advice)
+        would = "What would do:" if result.advice else "Relax a target, or ask more people."
+        sys.stdout.write(f"\nNo deployment meets all targets, and no file was written. {would}\n")
+        sys.stdout.write("".join(f"{_filled(f'- {sentence}')}\n" for sentence in result.advice))
         return Exit.MISSED
-    from hushuffle.files.causes import naming  # noqa: PLC0415
-    from hushuffle.files.private_files import private_file  # noqa: PLC0415
-
-    with naming(file), private_file(file, first=True) as new:
-        new.write(drafted(result.sentence, result.tables, wishes).encode())
+    write_new(file, drafted(result.sentence, result.tables, wishes))
     sys.stdout.write(f"\n{_filled(f'It meets all targets: {result.sentence}.')}\n")
     sys.stdout.write(f"Wrote {file}. Next: hushuffle assess {file}\n")
     return Exit.DONE
@@ -285,12 +283,6 @@ def _wrong(rule: str) -> NoReturn:
 def usual_delta(n: int) -> float:
     """A power of ten, at most a tenth of one over the number of people."""
     return min(_LARGEST_DELTA, float(f"1e-{len(str(n)) + 1}"))
-
-
-def _no_way(advice: Sequence[str]) -> None:
-    would = "What would do:" if advice else "Relax a target, or ask more people."
-    sys.stdout.write(f"\nNo deployment meets all targets, and no file was written. {would}\n")
-    sys.stdout.write("".join(f"{_filled(f'- {sentence}')}\n" for sentence in advice))
 
 
 def _filled(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, Flag, color, misused, print_json, progress, width
+from hushuffle.cli.console import Exit, Flag, color, misused, print_json, progress, width, write_new
 
 if TYPE_CHECKING:
     from hushuffle.tables.inspection import Inspection, Profile
@@ -50,7 +50,12 @@ def inspect(
         json: print only JSON to standard output.
     """
     columns = column or []
-    _check(columns, person)
+    if len(set(columns)) < len(columns):
+        misused("--column names a column twice. Give each column once.")
+    if person in columns:
+        misused("--person names a column of --column. Give the column that identifies people, or none.")
+    if person == "?":
+        misused("--person must be a column, or none. Leave the option out if you have not decided.")
     if out is not None and out.exists():
         misused(f"{out} exists and is not overwritten. Choose a new file.")
     if out is not None:
@@ -68,7 +73,7 @@ def inspect(
     if chosen and all(each.present and each.kind != "other" for each in chosen):
         draft = drafted(inspection, *chosen, data=data_name(file, out), person=person)
     if draft is not None and out is not None:
-        _write(out, draft)
+        write_new(out, draft)
     if json:
         sys.stderr.write(f"hushuffle: {_PRIVATE}\n")
         print_json("inspection of true data", _document(inspection, [each.name for each in chosen], draft))
@@ -76,15 +81,6 @@ def inspect(
         _print(inspection, columns, person)
         _print_draft(draft, out, chosen[0].name if chosen and not columns else "")
     return Exit.DONE
-
-
-def _check(columns: Sequence[str], person: str | None) -> None:
-    if len(set(columns)) < len(columns):
-        misused("--column names a column twice. Give each column once.")
-    if person in columns:
-        misused("--person names a column of --column. Give the column that identifies people, or none.")
-    if person == "?":
-        misused("--person must be a column, or none. Leave the option out if you have not decided.")
 
 
 def _chosen(inspection: Inspection, columns: Sequence[str], person: str | None) -> list[Profile]:
@@ -103,15 +99,6 @@ def _chosen(inspection: Inspection, columns: Sequence[str], person: str | None) 
     if columns:
         return [inspection.column(name) for name in columns]
     return [column for column in candidates(inspection) if column.name != person][:1]
-
-
-def _write(out: Path, draft: str) -> None:
-    """Writes a draft to a new file, completely or not at all; raises an error if the file exists."""
-    from hushuffle.files.causes import naming  # noqa: PLC0415
-    from hushuffle.files.private_files import private_file  # noqa: PLC0415 - only when needed
-
-    with naming(out), private_file(out, first=True) as file:
-        file.write(draft.encode())
 
 
 def _print(inspection: Inspection, only: Sequence[str], person: str | None) -> None:

@@ -67,7 +67,10 @@ def lines(chart: Chart, *, numbers: str) -> ChartDrawing | None:
         specification=finish(layers, height=_HEIGHT, y_label=plain(chart.y_label), gap=gap),
         key=tuple(
             KeyEntry(
-                mark="line", color=_color(position), dash=" ".join(map(str, _dash(position))), text=plain(series.label)
+                mark="line",
+                color=COLORS[position % len(COLORS)],
+                dash=" ".join(map(str, DASHES[position % len(DASHES)])),
+                text=plain(series.label),
             )
             for position, series in enumerate(chart.series)
         ),
@@ -82,8 +85,14 @@ def _layers(chart: Chart, x: Values, y_scale: Scale) -> list[Values]:
     count = len(chart.series)
     names = [f"s{position}" for position in range(count)]
     series_of = {"field": "series", "type": "nominal", "legend": None}
-    color = {**series_of, "scale": {"domain": names, "range": [_color(position) for position in range(count)]}}
-    dash = {**series_of, "scale": {"domain": names, "range": [_dash(position) for position in range(count)]}}
+    color = {
+        **series_of,
+        "scale": {"domain": names, "range": [COLORS[position % len(COLORS)] for position in range(count)]},
+    }
+    dash = {
+        **series_of,
+        "scale": {"domain": names, "range": [DASHES[position % len(DASHES)] for position in range(count)]},
+    }
     y = number("y", y_scale, ruler(y_scale))
     bands, edges = [], []
     for name, series in zip(names, chart.series, strict=True):
@@ -118,14 +127,6 @@ def _edges(name: str, series: Series, chart: Chart) -> list[dict[str, Any]]:
         for x, y in zip(series.x, values, strict=True)
         if drawable(x, log=chart.x_log)
     ]
-
-
-def _color(position: int) -> str:
-    return COLORS[position % len(COLORS)]
-
-
-def _dash(position: int) -> list[int]:
-    return list(DASHES[position % len(DASHES)])
 
 
 def shares(

@@ -12,24 +12,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from hushuffle import _checks
-from hushuffle.model import (
-    Bound,
-    Chart,
-    Citation,
-    Claim,
-    Diagram,
-    Finding,
-    HeatMap,
-    PointMap,
-    Population,
-    Report,
-    Statement,
-    Status,
-    Table,
-    Unanswered,
-    Warned,
-)
+from hushuffle import _checks, model
 
 SCHEMA_VERSION: Final = 1
 INDEX: Final = "verdicts"
@@ -83,7 +66,9 @@ class _Target:
     topic: str
     rule: Literal["at most", "below", "at least"]
     asked: float
-    got: Annotated[Bound | None, Field(description="The figure that is compared with the limit; null: no figure.")]
+    got: Annotated[
+        model.Bound | None, Field(description="The figure that is compared with the limit; null: no figure.")
+    ]
     met: Annotated[bool | None, Field(description="Whether the limit is met for every value within the figure.")]
     word: Literal["pass", "fail", "not shown", "not known"]
     reason: Annotated[str, Field(description="If there is no figure: the reason.")]
@@ -93,7 +78,7 @@ class _Target:
 class _Verdict:
     met: Annotated[bool | None, Field(description="Whether all targets are shown to be met; null: no targets.")]
     status: Annotated[
-        Status | None, Field(description='"met" only with a target of privacy, and every assumption confirmed.')
+        model.Status | None, Field(description='"met" only with a target of privacy, and every assumption confirmed.')
     ]
     sentence: Annotated[str, Field(description="The first line of the report; empty: no targets.")]
     targets: list[_Target]
@@ -105,29 +90,29 @@ class _Shared:
     content: Annotated[str, Field(description="What the document is: an assessment, or a study.")]
     title: str
     verdict: _Verdict
-    findings: tuple[Finding, ...]
+    findings: tuple[model.Finding, ...]
     unanswered: Annotated[
-        tuple[Unanswered, ...], Field(description="Findings, charts and tables that are missing, and why.")
+        tuple[model.Unanswered, ...], Field(description="Findings, charts and tables that are missing, and why.")
     ]
-    warnings: tuple[Warned, ...]
-    tables: tuple[Table, ...]
-    charts: tuple[Chart, ...]
+    warnings: tuple[model.Warned, ...]
+    tables: tuple[model.Table, ...]
+    charts: tuple[model.Chart, ...]
     maps: Annotated[
-        tuple[PointMap, ...],
+        tuple[model.PointMap, ...],
         Field(description="Values by place; in an assessment, the true and released values of every person."),
     ]
-    citations: tuple[Citation, ...]
+    citations: tuple[model.Citation, ...]
     software: list[_Software]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Result(_Shared):
+class _Assessment(_Shared):
     """The document of the assessment of a deployment."""
 
     deployment: Annotated[str, Field(description="One sentence: the people, the randomizer and the shuffler.")]
     specification: Annotated[str, Field(description="The effective specification, TOML.")]
-    population: Population
-    statement: Annotated[Statement | None, Field(description="The first page.")]
+    population: model.Population
+    statement: Annotated[model.Statement | None, Field(description="The first page.")]
     utility: _Utility | None
 
 
@@ -137,11 +122,13 @@ class _Study(_Shared):
 
     key: Annotated[str, Field(description="A stable name.")]
     question: str
-    claims: Annotated[tuple[Claim, ...], Field(description="Claims of a paper, each with the result and a verdict.")]
+    claims: Annotated[
+        tuple[model.Claim, ...], Field(description="Claims of a paper, each with the result and a verdict.")
+    ]
     answers: Annotated[tuple[str, ...], Field(description="Plain sentences, the first one the most important.")]
     settings: Annotated[list[_Setting], Field(description="All settings.")]
-    heat_maps: tuple[HeatMap, ...]
-    diagrams: tuple[Diagram, ...]
+    heat_maps: tuple[model.HeatMap, ...]
+    diagrams: tuple[model.Diagram, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +139,7 @@ class Names:
     numbers: str
 
     @classmethod
-    def of(cls, report: Report) -> Names:
+    def of(cls, report: model.Report) -> Names:
         """Return the file names for this report: an assessment, the claims of several studies, or a study."""
         if report.key == INDEX:
             return cls(page="index.html", numbers="verdicts.json")
@@ -170,7 +157,7 @@ def folder_of(target: str) -> str:
     return target.replace("/", "-")
 
 
-def to_json(report: Report) -> str:
+def to_json(report: model.Report) -> str:
     """Return the text of `result.json` or `study.json`, which conforms to `json_schema`.
 
     The text is deterministic. Infinities are the strings "infinity" and "-infinity". Non-ASCII characters are escaped.
@@ -194,7 +181,7 @@ def json_schema(document: Literal["result", "study"] = "result") -> dict[str, An
     return {"$schema": _DocumentSchema.schema_dialect, **schema, "title": f"hushuffle {document}"}
 
 
-def _document(report: Report) -> Any:
+def _document(report: model.Report) -> Any:
     first, targets = report.headline, [_filled(_Target, target) for target in report.targets]
     status, sentence = (None, "") if first is None else (first.status, first.sentence)
     shared: dict[str, Any] = {
@@ -210,7 +197,7 @@ def _document(report: Report) -> Any:
         shares = utility.estimate
         intervals = None if shares is None else shares.interval(utility.confidence)
         accuracy = _filled(_Utility, utility, estimate=shares and _filled(_Estimate, shares, intervals=intervals))
-    return _filled(_Result, report, **shared, content="assessment", deployment=report.question, utility=accuracy)
+    return _filled(_Assessment, report, **shared, content="assessment", deployment=report.question, utility=accuracy)
 
 
 def _filled(kind: type[Any], source: object, **others: Any) -> Any:
@@ -221,7 +208,7 @@ def _filled(kind: type[Any], source: object, **others: Any) -> Any:
 
 @cache
 def _adapter(name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(_Result if name == "result.json" else _Study)
+    return TypeAdapter(_Assessment if name == "result.json" else _Study)
 
 
 class _DocumentSchema(GenerateJsonSchema):

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import astuple
 from operator import attrgetter
 from typing import Any, Final
 
@@ -92,7 +93,7 @@ def _data(explorer: Explorer) -> str:
         }
         for adversary in explorer.adversaries
     }
-    devices = [[one.k, one.epsilon, one.local, one.told, one.rare, one.worst] for one in explorer.devices]
+    devices = [astuple(device) for device in explorer.devices]
     text = json.dumps(
         _finite(
             {

@@ -15,8 +15,7 @@ from hushuffle.model import Report
 from hushuffle.model.explorer import Explorer
 from hushuffle.report.document import Names, to_json
 from hushuffle.report.explorer import explorer_html
-from hushuffle.report.first_page import dpia
-from hushuffle.report.page import html
+from hushuffle.report.page import dpia, html
 
 
 def write(
@@ -61,7 +60,10 @@ def _write(contents: dict[str, bytes], folder: Path) -> list[Path]:
     mark = secrets.token_hex(4)
     # The contexts exit from the innermost: restore old files, delete temporary files, remove new folders.
     with ExitStack() as folders, ExitStack() as temporary, ExitStack() as undo:
-        _make(folder, folders)
+        for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+            path.mkdir()
+            folders.callback(path.rmdir)
+        folder.mkdir(exist_ok=True)  # raises an error if a file has that name
         moves = []
         for name, content in contents.items():
             new = folder / f".{name}.{mark}.new"
@@ -78,14 +80,6 @@ def _write(contents: dict[str, bytes], folder: Path) -> list[Path]:
         undo.pop_all()
         folders.pop_all()
     return [path for _, path in moves]
-
-
-def _make(folder: Path, undo: ExitStack) -> None:
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    for path in reversed(missing):
-        path.mkdir()
-        undo.callback(path.rmdir)
-    folder.mkdir(exist_ok=True)  # raises an error if a file has that name
 
 
 def _keep(path: Path, copy: Path, temporary: ExitStack) -> Callable[[], object]:

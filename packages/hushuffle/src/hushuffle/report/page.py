@@ -1,7 +1,8 @@
-"""The page of a report: one self-contained HTML file."""
+"""The page of a report, one self-contained HTML file, and its first page as Markdown (`dpia.md`)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final
@@ -56,6 +57,13 @@ def html(report: Report) -> str:
     )
 
 
+def dpia(report: Report) -> str:
+    """Return the Markdown text of `dpia.md`, for a data protection impact assessment; "" without a first page."""
+    if report.statement is None:
+        return ""
+    return environment().overlay(autoescape=False, finalize=_safe).get_template("dpia.md").render(report=report)
+
+
 def _estimates(report: Report, reading: Accuracy | None) -> Iterator[Picture]:
     if reading is not None and report.population is not None and report.utility is not None:
         drawn = shares(report.population, report.utility, reading.rows)
@@ -86,6 +94,17 @@ def _tied(value: Any) -> Any:
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return plain(value).replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _safe(value: Any) -> Any:
+    r"""Return a text on one line, escaped so that Markdown renders it unchanged; marked text stays as it is.
+
+    >>> _safe("a|b <b>*x*")
+    'a\\|b \\<b\\>\\*x\\*'
+    """
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", plain(value))
 
 
 def references(citations: Iterable[Citation]) -> dict[tuple[str, str], list[str]]:

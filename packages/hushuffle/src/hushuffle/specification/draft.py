@@ -118,18 +118,15 @@ def _comments(lines: Iterable[str]) -> str:
 
 def _answers(column: Profile, *, least: int) -> dict[str, Any] | None:
     """Return the keys that describe the answers of a column; None if no value may be listed."""
-    keys = dict(_NUMBERS) if _many_numbers(column) else _categories(column, least=least)
+    numbers = column.kind in ("numbers", "whole numbers") and column.distinct > _FEW
+    if numbers and _in_numbers(column).height == column.counts.height:  # no counted value is another
+        keys: dict[str, Any] | None = dict(_NUMBERS)
+    else:
+        keys = _categories(column, least=least)
     if keys is None:
         return None
     missing = "drop" if "kind" in keys else "no answer"
     return {"column": column.name, **keys, **({"missing": missing} if column.missing else {})}
-
-
-def _many_numbers(column: Profile) -> bool:
-    """Whether a column has many numbers and, among the counted values, no other value."""
-    if column.kind not in ("numbers", "whole numbers") or column.distinct <= _FEW:
-        return False
-    return _in_numbers(column).height == column.counts.height
 
 
 def _randomizer(answers: Mapping[str, Any]) -> dict[str, Any]:

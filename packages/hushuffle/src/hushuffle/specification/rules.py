@@ -45,9 +45,12 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
     if isinstance(kind, str) and kind in RANDOMIZERS:
         problems = list(RANDOMIZERS[kind].mechanism.problems(randomizer, k))
         yield from problems
-        truthful = bool(problems) or _truthful(kind, randomizer, k)
-        if not problems and table_in(raw, "shuffler").get("kind") == "secure-aggregation":
-            yield from _sums(kind, randomizer, table_in(raw, "shuffler"), k)
+        mechanism = None if problems else _made(kind, randomizer, k)
+        if mechanism is not None:
+            law = mechanism.law().symmetric
+            truthful = law is not None and law.lie == 0
+            if table_in(raw, "shuffler").get("kind") == "secure-aggregation":
+                yield from _sums(kind, mechanism, table_in(raw, "shuffler"))
     yield from _shuffler(table_in(raw, "shuffler"), truthful=truthful, n=n, k=k)
     for position, adversary in enumerate(tables_in(raw, "adversaries")):
         informed = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
@@ -65,12 +68,6 @@ def _made(kind: str, randomizer: Mapping[str, Any], k: int | None) -> Mechanism 
     return None
 
 
-def _truthful(kind: str, randomizer: Mapping[str, Any], k: int | None) -> bool:
-    mechanism = _made(kind, randomizer, k)
-    law = None if mechanism is None else mechanism.law().symmetric
-    return mechanism is None or (law is not None and law.lie == 0)
-
-
 def _shuffler(behind: Mapping[str, Any], *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
     """Yield what the shuffler itself refuses; wrong types of single keys are reported elsewhere."""
     section = SHUFFLERS.get(str(behind.get("kind")))
@@ -86,14 +83,13 @@ def _shuffler(behind: Mapping[str, Any], *, truthful: bool, n: int | None, k: in
             yield replace(error.problem, key=f"shuffler.{error.problem.key}")
 
 
-def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
+def _sums(kind: str, mechanism: Mechanism, shuffler: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield problems of secure aggregation: reports that cannot be added, or invalid noise settings."""
-    mechanism = _made(kind, randomizer, k)
-    if mechanism is not None and not mechanism.is_vector:
+    if not mechanism.is_vector:
         hint = "Secure aggregation can add one-hot encodings and single numbers, but not hashes and sets."
         rule = f'must be a shuffler that supports reports of kind "{kind}"'
         yield Problem(key="shuffler.kind", rule=rule, value='"secure-aggregation"', hint=hint)
-    elif mechanism is not None and mechanism.law().one_hot is None:
+    elif mechanism.law().one_hot is None:
         hint = "Noise of the servers needs one-hot encodings."
         yield from _noisy(shuffler, f'must be 0 with reports of kind "{kind}"', hint)
 

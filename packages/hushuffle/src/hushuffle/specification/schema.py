@@ -88,9 +88,9 @@ def json_schema() -> Schema:
     ['columns', 'group_column', 'groups', 'sum']
     """
     kinds = {
-        "Specification": schema_of(Specification, _COLUMN),
+        "Specification": column_schema(),
         "Columns": columns_schema(),
-        "MixedSpecification": schema_of(MixedSpecification, _GROUPS),
+        "MixedSpecification": groups_schema(),
         "SumSpecification": sum_schema(),
     }
     tables = {name: table for schema in kinds.values() for name, table in schema["$defs"].items()}
@@ -126,6 +126,11 @@ def schema_text() -> str:
 def schema_of(model: type[Section], description: str) -> Schema:
     schema = model.model_json_schema(schema_generator=_Schema)
     return {"$schema": _DIALECT, **schema, "description": description}
+
+
+def column_schema() -> Schema:
+    """Return the JSON schema of files with one column."""
+    return schema_of(Specification, _COLUMN)
 
 
 def columns_schema() -> Schema:
@@ -165,6 +170,11 @@ def columns_schema() -> Schema:
     }
     schema["required"] = ["population", "columns", "shuffler", "targets"]
     return schema
+
+
+def groups_schema() -> Schema:
+    """Return the JSON schema of files with [[groups]]."""
+    return schema_of(MixedSpecification, _GROUPS)
 
 
 def sum_schema() -> Schema:

@@ -50,37 +50,8 @@ def deployment_warnings(protocol: Protocol, *, delta: float, level: float = LEVE
 def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Iterator[Warned]:
     """Yield warnings about too little noise, a large delta and few people; `times` counts all reports of one person."""
     local = times * protocol.randomizer.local_epsilon
-    if math.isinf(local) and protocol.randomizer.chosen_epsilon is None:
-        yield Warned(
-            key="impossible-reports",
-            sentence="Some reports are impossible for some values, so each of these reports excludes values.",
-            advice="Give every report a probability above 0 for every value.",
-        )
-    elif math.isinf(local) and protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None:
-        yield Warned(
-            key="no-noise",
-            sentence=(
-                "Devices add no noise. If the shuffler fails, adds fewer dummies or reveals their number, answers can "
-                "be read."
-            ),
-            advice="Name in [statement] who runs the shuffler, and in [statement.vouched] who confirms that it can be "
-            'trusted. Or use kind = "blanket-messages".',
-        )
-    elif math.isinf(local) and protocol.shuffler.tossed is not None:
-        yield Warned(
-            key="no-noise",
-            sentence=(
-                "Devices add no noise. If the shuffler fails, or an adversary can link the messages of one person, "
-                "answers can be read."
-            ),
-            advice="Tell respondents that privacy depends on the shuffler, or set a finite epsilon in [randomizer].",
-        )
-    elif math.isinf(local):
-        yield Warned(
-            key="no-noise",
-            sentence="Devices add no noise. An adversary who knows all other answers can compute the last answer.",
-            advice="Set a finite epsilon in [randomizer], unless you claim only pseudonymity.",
-        )
+    if math.isinf(local):
+        yield _no_noise(protocol)
     elif local >= LARGE_EPSILON:
         yield _little_noise(local, "", "a report by itself hides" if times == 1 else _TOGETHER)
     if delta * protocol.n >= 1:
@@ -95,6 +66,27 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
             sentence=f"Only {protocol.n} people take part: with fewer than {SMALL_CROWD}, shuffling hides little.",
             advice="Ask more people before you release any results.",
         )
+
+
+def _no_noise(protocol: Protocol) -> Warned:
+    """Return the warning that reports alone do not protect, with what does instead."""
+    key, shuffler = "no-noise", protocol.shuffler
+    sentence = "Devices add no noise. An adversary who knows all other answers can compute the last answer."
+    advice = "Set a finite epsilon in [randomizer], unless you claim only pseudonymity."
+    if protocol.randomizer.chosen_epsilon is None:
+        key = "impossible-reports"
+        sentence = "Some reports are impossible for some values, so each of these reports excludes values."
+        advice = "Give every report a probability above 0 for every value."
+    elif shuffler.tossed is not None:
+        failure = "If the shuffler fails, or an adversary can link the messages of one person, answers can be read."
+        sentence = f"Devices add no noise. {failure}"
+        advice = "Tell respondents that privacy depends on the shuffler, or set a finite epsilon in [randomizer]."
+    elif shuffler.value_law is not None:
+        failure = "If the shuffler fails, adds fewer dummies or reveals their number, answers can be read."
+        sentence = f"Devices add no noise. {failure}"
+        vouched = "in [statement.vouched] who confirms that it can be trusted"
+        advice = f'Name in [statement] who runs the shuffler, and {vouched}. Or use kind = "blanket-messages".'
+    return Warned(key=key, sentence=sentence, advice=advice)
 
 
 def total_warnings(columns: Mapping[str, Protocol], *, rounds: int = 1) -> Iterator[Warned]:

@@ -126,6 +126,8 @@ def reader(arrangement: Arrangement, *, local_epsilon: float, household: int, mo
     smallest = int(min(groups.sizes[groups.sizes > 2 * household], default=1))
     rows = order.findings(alpha.upper, epsilon=local_epsilon, group=smallest, wanted=household)
     mean, uniform = moved.mean, uniform_mean(groups.n)
+    between = f"{number(mean.lower, up=False)} to {number(mean.upper, up=True)}"
+    between = number(mean.upper) if mean.kind == "exact" else between
     return [
         Finding(
             question="order-privacy",
@@ -139,7 +141,7 @@ def reader(arrangement: Arrangement, *, local_epsilon: float, household: int, mo
             question="order-displacement",
             adversary="An adversary who looks for a report near its sender's rank",
             sentence=(
-                f"A report moves {_between(mean)} places on average, and 95 % of the reports move at most "
+                f"A report moves {between} places on average, and 95 % of the reports move at most "
                 f"{moved.quantile(0.95):,}. In a uniform shuffle the average is {number(uniform)}."
             ),
             bound=mean,
@@ -209,9 +211,3 @@ def _proof(arrangement: Arrangement) -> str:
         f"{text}; with the published sensitivity bound, {published:,}, alpha would be "
         f"{number(shuffler.theta * published, up=True)} nats"
     )
-
-
-def _between(bound: Bound) -> str:
-    if bound.kind == "exact":
-        return number(bound.upper)
-    return f"{number(bound.lower, up=False)} to {number(bound.upper, up=True)}"

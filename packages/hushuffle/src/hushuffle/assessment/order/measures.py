@@ -11,16 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from hushuffle.attacks.inference import (
-    ATTACK,
-    choose_voters,
-    learned_shares,
-    local_shares,
-    relative_error,
-    success_rates,
-    vulnerable,
-    without_noise,
-)
+from hushuffle.attacks import inference
 from hushuffle.errors import MissingDependencyError, NumericalError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import symmetric_law
@@ -84,7 +75,7 @@ def measured(
 
     Source: Meehan et al. 2022, section 5.
     """
-    voters = choose_voters(scene.near, scene.known, size=VOTES)
+    voters = inference.choose_voters(scene.near, scene.known, size=VOTES)
     shufflers = (NoShuffle(), protocol.shuffler, UniformShuffle())
     places, trouble = scene.places, ""
     scores = []
@@ -93,14 +84,14 @@ def measured(
         for repetition in range(REPETITIONS):
             # The reports that the simulated collections release in each person's place, shape (n, DRAWS).
             released = np.stack([shuffled.collect(scene.values, rng=rng).reports for _ in range(DRAWS)], axis=1)
-            rates = success_rates(released, scene.values, voters, k=len(scene.labels), seed=repetition + 1)
+            rates = inference.success_rates(released, scene.values, voters, k=len(scene.labels), seed=repetition + 1)
             error = None
             if places is not None:
                 try:
                     error = _error(protocol, scene, places, released[:, 0])
                 except (MissingDependencyError, NumericalError) as problem:
                     places, trouble = None, str(problem)
-            runs.append((vulnerable(rates, level=LEVEL), error))
+            runs.append((inference.vulnerable(rates, level=LEVEL), error))
             done((step * REPETITIONS + repetition + 1) / (len(shufflers) * REPETITIONS))
         scores.append(_score(runs, scene, confidence))
     not_learned = Warned(
@@ -112,9 +103,9 @@ def measured(
 
 def _error(protocol: Protocol, scene: Scene, places: Floats, reports: Integers) -> float:
     law, k = symmetric_law(protocol.randomizer, for_what="Learning from an order"), len(scene.labels)
-    learned = learned_shares(places, reports, k=k)
-    cleared = without_noise(learned, truth=float(law.truth), lie=float(law.lie))
-    return relative_error(cleared, local_shares(scene.values, scene.near, k=k))
+    learned = inference.learned_shares(places, reports, k=k)
+    cleared = inference.without_noise(learned, truth=float(law.truth), lie=float(law.lie))
+    return inference.relative_error(cleared, inference.local_shares(scene.values, scene.near, k=k))
 
 
 def _score(runs: Sequence[tuple[npt.NDArray[np.bool_], float | None]], scene: Scene, confidence: float) -> _Score:
@@ -135,7 +126,7 @@ def _interval(each: Sequence[float], confidence: float, *, most: float) -> Bound
     mean = float(np.mean(each))
     half = float(stdtrit(len(each) - 1, (1 + confidence) / 2)) * float(np.std(each, ddof=1)) / math.sqrt(len(each))
     lower, upper = max(0.0, mean - half), min(most, mean + half)
-    return Bound(lower=lower, upper=upper, kind="estimate", unit="", sources=(ATTACK,), confidence=confidence)
+    return Bound(lower=lower, upper=upper, kind="estimate", unit="", sources=(inference.ATTACK,), confidence=confidence)
 
 
 def _finding(scores: Sequence[_Score]) -> Finding:

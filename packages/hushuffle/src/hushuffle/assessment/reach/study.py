@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, cast
 
-from hushuffle.assessment.chapters import Chapter, Collected, Draft, unrun
+from hushuffle.assessment.chapters import Chapter, Draft, Randomized, unrun
 from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.minimum_batch import SmallestBatch
 from hushuffle.assessment.reach import charts as reach_charts
@@ -42,7 +42,7 @@ _WIDEST: Final = 29_000.0
 _SHOWN: Final = {"union": "union", "pairs": "pairs", "patterns": "bit patterns", "contacts": "contacts"}
 
 
-class ReachStudy(Collected):
+class ReachStudy(Randomized):
     """Audiences of publishers, whose people send no reports."""
 
     def __init__(self, specification: Specification, folder: Path) -> None:
@@ -273,7 +273,7 @@ class ReachStudy(Collected):
         Chapter("running the study", 0.25, _study),
         Chapter("running the study", 0.55, _changes),
         Chapter("what happens with other designs", 0.55, _charts, lambda study: not study.dummies),
-        Chapter("the first page", 1.0, Collected.first_page),
+        Chapter("the first page", 1.0, Randomized.first_page),
     )
 
 

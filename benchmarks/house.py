@@ -66,7 +66,7 @@ if what == "epsilon":
     from hushuffle import report
     from hushuffle.specification import load
     try:
-        from hushuffle.assessment.assess import assess
+        from hushuffle.assessment.deployment import assess
         from hushuffle.assessment.findings import central
     except ImportError:  # before the rooms were moved
         from hushuffle.workflows.assess import assess

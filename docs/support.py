@@ -18,8 +18,8 @@ import numpy as np
 import polars as pl
 
 import hushuffle as hs
-from hushuffle.assessment.assess import assess
 from hushuffle.assessment.calibrate import calibrate
+from hushuffle.assessment.deployment import assess
 from hushuffle.collection import spark
 from hushuffle.collection.collect import collect
 from hushuffle.errors import HushuffleError, SpecificationError

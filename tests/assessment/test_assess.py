@@ -8,7 +8,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.assessment import trials
-from hushuffle.assessment.assess import assess
+from hushuffle.assessment.deployment import assess
 from hushuffle.assessment.findings import Questions, inferred, learned
 from hushuffle.assessment.trials import deviation
 from hushuffle.assessment.warnings import _about_accuracy

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.assessment.assess import assess
 from hushuffle.assessment.charts import privacy_charts
+from hushuffle.assessment.deployment import assess
 from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.warnings import _about_accuracy
 from hushuffle.model import Report, Utility

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import hushuffle as hs
-from hushuffle.assessment.assess import assess
 from hushuffle.assessment.calibrate import calibrate
+from hushuffle.assessment.deployment import assess
 from hushuffle.assessment.proposed import proposed
 from hushuffle.assessment.trials import worst_error
 from hushuffle.cli import main

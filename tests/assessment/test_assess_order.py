@@ -14,8 +14,8 @@ import hushuffle as hs
 from hushuffle import report
 from hushuffle.assessment import charts as curves
 from hushuffle.assessment import trials
-from hushuffle.assessment.assess import assess
 from hushuffle.assessment.calibrate import calibrate
+from hushuffle.assessment.deployment import assess
 from hushuffle.assessment.order import findings as order_findings
 from hushuffle.assessment.order import report as order_charts
 from hushuffle.errors import SpecificationError, UnsupportedProtocolError

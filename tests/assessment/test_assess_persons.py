@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 import hushuffle as hs
-from hushuffle.assessment.assess import assess
 from hushuffle.assessment.calibrate import calibrate
+from hushuffle.assessment.deployment import assess
 from hushuffle.errors import SpecificationError
 from hushuffle.questions.qif.guessing import guarantee_vulnerability
 from hushuffle.report.formatting import asked

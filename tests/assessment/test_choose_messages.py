@@ -13,10 +13,10 @@ import pytest
 
 import hushuffle as hs
 from assessment.test_choose import verified
-from hushuffle.assessment.assess import assess
 from hushuffle.assessment.candidates import Candidate, Miss
 from hushuffle.assessment.choice_report import choice_report
 from hushuffle.assessment.choose import Choices, choose
+from hushuffle.assessment.deployment import assess
 from hushuffle.assessment.message_candidates import MessageSearch
 from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import InvalidInputError

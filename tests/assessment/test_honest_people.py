@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hushuffle.assessment.assess import assess
+from hushuffle.assessment.deployment import assess
 from hushuffle.specification import parse
 
 

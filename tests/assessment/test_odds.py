@@ -11,7 +11,7 @@ import pytest
 import hushuffle as hs
 from assessment.test_targets import made, spec
 from hushuffle.assessment import findings
-from hushuffle.assessment.assess import assess
+from hushuffle.assessment.deployment import assess
 from hushuffle.assessment.trials import worst_error
 from hushuffle.report import html, terminal, to_json
 from hushuffle.specification import parse

@@ -8,7 +8,7 @@ import pytest
 
 import hushuffle as hs
 from assessment.test_targets import made, spec
-from hushuffle.assessment.assess import assess
+from hushuffle.assessment.deployment import assess
 from hushuffle.assessment.scenarios import scenarios
 from hushuffle.model import Report, Statement, number
 from hushuffle.specification import parse

@@ -11,7 +11,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle import report
-from hushuffle.assessment import assess as workflow
+from hushuffle.assessment import deployment as workflow
 from hushuffle.assessment import findings
 from hushuffle.curves.search import solve
 from hushuffle.errors import InvalidInputError, NumericalError, Problem, UnsupportedProtocolError

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hushuffle.assessment.assess import assess
+from hushuffle.assessment.deployment import assess
 from hushuffle.collection import collect as publishing
 from hushuffle.collection import release as module
 from hushuffle.collection.collect import Collected, collect

@@ -11,7 +11,7 @@ import pytest
 
 from assessment.test_targets import made, spec
 from hushuffle import report
-from hushuffle.assessment.assess import assess
+from hushuffle.assessment.deployment import assess
 from hushuffle.report.page import dpia
 from hushuffle.specification import parse
 from hushuffle.specification.sums import parse_sum

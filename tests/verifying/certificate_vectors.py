@@ -10,7 +10,7 @@ from typing import Any
 
 import hushuffle as hs
 from hushuffle import report
-from hushuffle.assessment.assess import assess
+from hushuffle.assessment.deployment import assess
 from hushuffle.questions.dp.certificate import of_rounds
 from hushuffle.specification import parse
 

@@ -18,7 +18,7 @@ import pytest
 import hushuffle as hs
 import shuffle_certificate
 from hushuffle import report
-from hushuffle.assessment.assess import assess
+from hushuffle.assessment.deployment import assess
 from hushuffle.assessment.deployment import assess as assess_deployment
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.questions.dp.certificate import certified

@@ -14,7 +14,7 @@ from flint import ctx
 
 import hushuffle as hs
 from hushuffle import report
-from hushuffle.assessment.assess import assess
+from hushuffle.assessment.deployment import assess
 from hushuffle.curves.rules import RULES as ALL_RULES
 from hushuffle.curves.search import LAWS as ALL_LAWS
 from hushuffle.errors import UnsupportedProtocolError

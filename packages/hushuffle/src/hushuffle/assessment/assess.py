@@ -156,22 +156,3 @@ class OneColumn(Randomized):
         Chapter("its warnings", 1.0, _concerns),
     )
     """The chapters about one of several columns."""
-
-
-def assess(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Report:
-    """Return the report on one deployment; a question without an answer becomes a row with the reason.
-
-    Relative paths of data are resolved against `base_folder`. Raises `SpecificationError` if the specification does not
-    fit the data (for example, a probability below 1/k), and `DataError` if the data cannot be used.
-
-    >>> from hushuffle.specification import parse
-    >>> result = assess(parse('''
-    ...     population = { n = 900, k = 3 }
-    ...     randomizer = { kind = "randomized-response", epsilon = 1.0 }
-    ...     shuffler = { kind = "uniform" }
-    ...     targets = { delta = 1e-6 }
-    ... '''))
-    >>> print(result.findings[0].question, result.findings[0].bound)
-    central-dp 0.1381 to 0.1383 nats (certified bracket)
-    """
-    return OneColumn(specification, base_folder).assess(progress)

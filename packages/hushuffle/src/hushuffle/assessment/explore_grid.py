@@ -163,10 +163,8 @@ def adversaries(
         guessed = one_report[:1]
     elif deployments.own.randomizer.law().support is None:  # each such figure needs many central figures
         guessed = [place for place in one_report if place.epsilon == one_report[0].epsilon][:4]
-    results, guess = (
-        [released()],
-        "The adversary guesses your answer right {often} of the time; {blind} without the release.",
-    )
+    guess = "The adversary guesses your answer right {often} of the time; {blind} without the release."
+    results = [released()]
     for (key, who), share in zip(_GUESSERS.items(), ((0.6, 0.7), (0.7, 0.9)), strict=True):
         guesser = Adversary(key=key, name=who.phrase, sentence=guess, colluding=True)
         results.append(_asked(guesser, guessed, partial(_guess, deployments, who), tell=tell, share=share))

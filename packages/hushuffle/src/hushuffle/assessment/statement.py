@@ -66,8 +66,7 @@ class ClaimPage(ABC):
 
     def statement(self, scenarios: tuple[Scenario, ...] = ()) -> Statement:
         """Return the page, with the figures of other cases."""
-        respondents, vouched = tuple(self.respondents()), self.names.vouched
-        answers = [(key, question, self.answered(key)) for key, question in _QUESTIONS.items()]
+        vouched = self.names.vouched
         return Statement(
             claim=self.claim(),
             unit=self.unit(),
@@ -77,10 +76,11 @@ class ClaimPage(ABC):
                 for key, sentence in self.assumptions()
             ),
             scenarios=scenarios,
-            respondents=respondents,
+            respondents=tuple(self.respondents()),
             anonymity=tuple(
                 Anonymity(key=key, question=question, sentence=sentence, bound=bound)
-                for key, question, (sentence, bound) in answers
+                for key, question in _QUESTIONS.items()
+                for sentence, bound in [self.answered(key)]
             ),
             unprotected=(*_UNPROTECTED, *self.unprotected()),
             facts=tuple(self.facts()),

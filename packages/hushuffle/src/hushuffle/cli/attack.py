@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Group, Parameter
 
-from hushuffle.cli.console import COMMON, Exit, Flag, UsageError, deliver, misused, progress, refuse_file
-from hushuffle.errors import InvalidInputError
+from hushuffle.cli.console import COMMON, Exit, Flag, deliver, from_options, misused, progress, refuse_file
 
 _List = Parameter(negative=(), consume_multiple=False, show_default=False)
 _Input = Parameter(group=Group("Input", sort_key=2))
@@ -94,7 +93,7 @@ def linkage(
     epsilons, sent = [_epsilon(text) for text in epsilon], [_events(text) for text in events]
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         people = load_traces(traces, kind=kind, user=user, item=item, time=time, stars=stars)
-        try:
+        with from_options():  # the only input of `link` that can be wrong
             study = link(
                 people,
                 source=traces.name,
@@ -111,8 +110,6 @@ def linkage(
                 seed=seed,
                 progress=tell,
             )
-        except InvalidInputError as error:  # the options are the only input of `link` that can be wrong
-            raise UsageError(str(error)) from None
     deliver(study, folder, json=json)
     return Exit.DONE
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 from cyclopts import Group, Parameter
 
 from hushuffle.cli import sums
-from hushuffle.cli.console import Exit, Flag, UsageError, master_of, misused, print_lines, progress, visible, warn
-from hushuffle.errors import InvalidInputError
+from hushuffle.cli.console import Exit, Flag, from_options, master_of, misused, print_lines, progress, visible, warn
 
 if TYPE_CHECKING:
     from hushuffle.collection.batches import BatchRun
@@ -104,25 +103,23 @@ def collect(
     from hushuffle.collection.request import Asked, Request  # noqa: PLC0415
     from hushuffle.files.causes import heard  # noqa: PLC0415 - only when needed
 
-    with heard(), progress(enabled=sys.stderr.isatty()) as tell:
-        try:
-            request = Request(**options, keys=keys, reference=reference, progress=tell)
-            if batches:
-                from hushuffle.collection.batches import collect_batch  # noqa: PLC0415 - only when needed
+    # What is refused are options, or categories that cannot be collected.
+    with heard(), progress(enabled=sys.stderr.isatty()) as tell, from_options():
+        request = Request(**options, keys=keys, reference=reference, progress=tell)
+        if batches:
+            from hushuffle.collection.batches import collect_batch  # noqa: PLC0415 - only when needed
 
-                when = late or "next"
-                batch = collect_batch(collection, out=out, request=request, late=when, interrupted=interrupted)
-                lines, released = _of_batch(batch, min_batch), batch.collected
-                warnings = [f"a file was left for the next run: {message}" for message in batch.damaged]
-                if released is not None and keys is None and budget is None:
-                    warnings.append(_each_once(batch, released))
-                if batch.unnoted is not None:
-                    warnings.append(f"batch {batch.number} is released; the next run will record it: {batch.unnoted}")
-            else:
-                released = run(collection, out=out, request=request)
-                lines = _of_any(released)
-        except InvalidInputError as error:  # options, or categories that cannot be collected
-            raise UsageError(str(error)) from None
+            when = late or "next"
+            batch = collect_batch(collection, out=out, request=request, late=when, interrupted=interrupted)
+            lines, released = _of_batch(batch, min_batch), batch.collected
+            warnings = [f"a file was left for the next run: {message}" for message in batch.damaged]
+            if released is not None and keys is None and budget is None:
+                warnings.append(_each_once(batch, released))
+            if batch.unnoted is not None:
+                warnings.append(f"batch {batch.number} is released; the next run will record it: {batch.unnoted}")
+        else:
+            released = run(collection, out=out, request=request)
+            lines = _of_any(released)
     for warning in warnings:
         sys.stderr.write(f"hushuffle: {visible(warning)}\n")
     print_lines(lines)
@@ -160,10 +157,8 @@ def _other(file: AnyFile, out: Path, options: dict[str, Any], *, reference: Path
     from hushuffle.files.causes import heard  # noqa: PLC0415 - only when needed
 
     with heard(), progress(enabled=sys.stderr.isatty()) as tell:
-        try:
+        with from_options():
             request = Request(**options, progress=tell)
-        except InvalidInputError as error:
-            raise UsageError(str(error)) from None
         return run(file, out, request)
 
 
@@ -234,10 +229,8 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: 
         misused("--key-file needs --id, the column that identifies each record's person.")
     from hushuffle.collection.request import Keys  # noqa: PLC0415 - only when needed
 
-    try:
+    with from_options():
         return Keys(file=file, ids=ids, round=round_number or 0, new=new)
-    except InvalidInputError as error:
-        raise UsageError(str(error)) from None
 
 
 def _of_any(collected: Collected) -> list[str]:

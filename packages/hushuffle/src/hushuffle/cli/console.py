@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, Text
 
 from cyclopts import Group, Parameter
 
+from hushuffle.errors import InvalidInputError
+
 if TYPE_CHECKING:
     from hushuffle.model import Report, Target, Warned
 
@@ -53,6 +55,15 @@ class UsageError(Exception):
 
 def misused(message: str) -> NoReturn:
     raise UsageError(message) from None
+
+
+@contextmanager
+def from_options() -> Iterator[None]:
+    """An argument that is refused in this context comes from the command line, which is therefore invalid."""
+    try:
+        yield
+    except InvalidInputError as error:
+        misused(str(error))
 
 
 Tell = Callable[[str, float], None]

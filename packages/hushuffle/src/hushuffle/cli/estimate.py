@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from hushuffle.cli import sums
-from hushuffle.cli.console import Exit, Flag, UsageError, color, master_of, misused, progress, warn, width
-from hushuffle.errors import InvalidInputError
+from hushuffle.cli.console import Exit, Flag, color, from_options, master_of, misused, progress, warn, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -155,11 +154,9 @@ def _check_options(out: Path | None, chart: Path | None, confidence: float, *, c
         misused(f"--chart must be a file of these kinds: {', '.join(_CHARTS)}, got {chart.name}.")
     from hushuffle.tables.value_files import check_kind  # noqa: PLC0415 - only when needed
 
-    try:
+    with from_options():
         if out is not None:
             check_kind(out)
-    except InvalidInputError as error:
-        raise UsageError(str(error)) from None
     from hushuffle.files.private_files import refuse_file  # noqa: PLC0415 - only when needed
 
     for file in (out, chart):

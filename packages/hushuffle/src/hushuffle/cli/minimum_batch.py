@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from hushuffle.cli.console import Exit, Flag, UsageError, misused, print_json, progress, width
+from hushuffle.cli.console import Exit, Flag, from_options, misused, print_json, progress, width
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -83,12 +83,10 @@ def minimum_batch(
             protocol = _of_options(k, local_epsilon, mechanism, release)
             if dap:
                 _check_dap(protocol, of_file=False)
-            try:
+            with from_options():
                 batch = of_protocol(
                     protocol, epsilon=epsilon, delta=delta, reports_per_person=reports_per_person, rounds=rounds
                 )
-            except InvalidInputError as error:
-                raise UsageError(str(error)) from None
     if dap and specification is not None:
         _check_dap(batch.protocol, of_file=True)
     if json:

@@ -39,7 +39,6 @@ class Relay(Service):
         """Accept every task: a relay has no keys to check."""
 
     def onwards(self, document: TaskDocument) -> Sequence[str]:
-        del document
         return (self._gateway.removesuffix("/gateway"),)
 
     def routes(self) -> list[web.RouteDef]:

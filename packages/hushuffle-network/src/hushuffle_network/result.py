@@ -175,7 +175,6 @@ class Result(Service):
         return None if published is None else bytes(published[0])
 
     async def published(self, session: ClientSession, document: TaskDocument) -> dict[str, Any] | None:
-        del session
         content = await self._content(document.id)
         return None if content is None else dict(json.loads(content))
 

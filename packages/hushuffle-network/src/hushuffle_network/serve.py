@@ -114,7 +114,6 @@ class _Handler(RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        del message
         return super().handle_error(request, status, exc, "malformed\n")
 
     @property

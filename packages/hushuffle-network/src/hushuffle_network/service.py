@@ -262,7 +262,6 @@ class Service:
 
     def onwards(self, document: TaskDocument) -> Sequence[str]:
         """Return the URLs of the services to which this service sends messages in a task."""
-        del document
         return ()
 
     async def _try_links(self, task: Task) -> None:

@@ -117,7 +117,6 @@ class Aggregate(Task):
         return self._type(step).itemsize
 
     def own(self, step: int, rows: Rows, known: Floats | None) -> Integers:
-        del known
         return self.query.nodes(step - 1, self._set(step).codes(self.table(rows)))
 
     def pack(self, step: int, rows: Rows) -> list[bytes]:
@@ -297,14 +296,12 @@ class AggregateQuery(Query):
         return Aggregate.of(query, epsilon=share_of_set(query, self.noise.epsilon, everybody=self.everybody))
 
     def for_devices(self, start: Sequence[Sequence[float]] | None = None) -> DeviceQuery:
-        del start
         task, ranges = self.task(), self.ranges or {}
         values = {name: ranges.get(name) for name in self.values}
         columns, steps = self.categories(), task.grouping_sets
         return DeviceQuery(columns=columns, values=values, per_person=self.per_person, steps=steps, task=task)
 
     def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
-        del tell
         return simulated(run_aggregate(plan, self.query(), self.task().table(records.rows), rng=rng), self._labels())
 
     def compared(self, answers: Sequence[Mapping[str, Any]], records: Records) -> Simulated:

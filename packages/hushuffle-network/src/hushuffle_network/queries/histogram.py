@@ -84,15 +84,12 @@ class Histogram(Task):
         return np.flatnonzero(self._nodes(np.arange(self.cells)) == node)
 
     def size(self, step: int) -> int:
-        del step
         return 8
 
     def own(self, step: int, rows: Rows, known: Floats | None) -> Integers:
-        del step, known
         return self._nodes(self._cells(rows))
 
     def pack(self, step: int, rows: Rows) -> list[bytes]:
-        del step
         return [row.tobytes() for row in rows.astype("<i4")]
 
     def check(self, step: int, node: int, content: bytes) -> None:
@@ -105,25 +102,20 @@ class Histogram(Task):
             fail("a message has a record of a cell that this target does not count.")
 
     def sample(self, step: int, node: int) -> bytes:
-        del step
         cell = divmod(int(self._mine(node)[0]), self.sizes[1])
         return np.array(cell, dtype="<i4").tobytes()
 
     def empty(self, step: int) -> Floats:
-        del step
         return np.zeros(self.cells)
 
     def merge(self, step: int, merged: Floats, contents: Sequence[bytes], used: Sequence[bool]) -> Floats:
-        del step
         cells = self._cells(np.frombuffer(b"".join(contents), dtype="<i4").reshape(-1, 2))
         return merged + np.bincount(cells, weights=np.array(used, dtype=np.float64), minlength=self.cells)
 
     def width(self, step: int) -> int:
-        del step
         return -(-self.cells // self.partitions)
 
     def tell(self, step: int, node: int, merged: Floats, rng: Randomness) -> Floats:
-        del step, rng
         return merged[self._mine(node)]
 
     def part(self, step: int, node: int, told: Floats) -> Floats:
@@ -134,14 +126,12 @@ class Histogram(Task):
         return counts
 
     def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
-        del step
         counts: Floats = np.sum(parts, axis=0)
         return counts
 
     def answer(
         self, step: int, combined: Floats, came: Mapping[str, int], scale: Callable[[], float]
     ) -> dict[str, Any]:
-        del step
         estimates = (combined * scale()).tolist()
         grid = {"columns": list(self.columns), "sizes": list(self.sizes)}
         return {**grid, **came, "received": combined.tolist(), "estimates": estimates}
@@ -193,13 +183,11 @@ class HistogramQuery(Query):
         return Histogram(columns=(slow, fast), sizes=sizes, partitions=self.partitions)
 
     def for_devices(self, start: Sequence[Sequence[float]] | None = None) -> DeviceQuery:
-        del start
         task = self.task()
         columns = {name: column.conditions() for name, column in self.columns.items()}
         return DeviceQuery(columns=columns, steps=((task.columns, task.sizes),), task=task)
 
     def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
-        del tell
         task, cluster = self.task(), next(cluster for cluster in plan.clusters if cluster.reads)
         assert cluster.sampling is not None
         run = exchange(cluster, task.own(1, records.rows, None), rng=rng)

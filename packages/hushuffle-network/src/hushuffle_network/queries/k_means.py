@@ -102,7 +102,6 @@ class KMeans(Task):
         return np.array(self.initial)
 
     def size(self, step: int) -> int:
-        del step
         return 8 * self.dimensions
 
     def points(self, content: bytes) -> Floats:
@@ -114,12 +113,10 @@ class KMeans(Task):
         return nearest(self.points(b"".join(self.pack(step, rows))), known)
 
     def pack(self, step: int, rows: Rows) -> list[bytes]:
-        del step
         held = rows if self.noise is None else self.noise.build().shorten(rows)
         return [row.tobytes() for row in held.astype("<f8")]
 
     def check(self, step: int, node: int, content: bytes) -> None:
-        del node
         if len(content) != self.size(step):
             fail("a message is not a point of this plan.")
         point = self.points(content)
@@ -129,25 +126,20 @@ class KMeans(Task):
             fail("a message has a point whose norm exceeds the radius.")
 
     def sample(self, step: int, node: int) -> bytes:
-        del node
         return bytes(self.size(step))
 
     def empty(self, step: int) -> Floats:
-        del step
         return np.zeros(self.dimensions + 1)
 
     def merge(self, step: int, merged: Floats, contents: Sequence[bytes], used: Sequence[bool]) -> Floats:
-        del step
         points, mask = self.points(b"".join(contents)), np.array(used, dtype=np.float64)
         further: Floats = np.append((points * mask[:, None]).sum(axis=0), mask.sum())
         return merged + further
 
     def width(self, step: int) -> int:
-        del step
         return self.dimensions
 
     def tell(self, step: int, node: int, merged: Floats, rng: Randomness) -> Floats:
-        del step
         previous = np.array(self.initial[node])[None, :]
         sums, counts = merged[None, :-1], merged[-1:]
         if self.noise is None:
@@ -155,19 +147,16 @@ class KMeans(Task):
         return noisy_means(sums, counts, previous, noise=self.noise.build(), rng=rng).ravel()
 
     def part(self, step: int, node: int, told: Floats) -> Floats:
-        del step, node
         if not (np.abs(told) <= _LARGEST).all():
             fail("a compute node sent a centroid that is not finite.")
         return told
 
     def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
-        del step
         return np.stack(parts)
 
     def answer(
         self, step: int, combined: Floats, came: Mapping[str, int], scale: Callable[[], float]
     ) -> dict[str, Any]:
-        del step, scale
         return {"centroids": combined.tolist(), **came}
 
 
@@ -293,7 +282,6 @@ class KMeansQuery(Query):
         return generator.uniform(-1, 1, (self.centroids, dimensions))
 
     def asked(self, plan: Plan, people: int, rng: Randomness) -> list[Integers]:
-        del plan, rng
         return [np.arange(people)] * self.iterations
 
     def task(self, start: Sequence[Sequence[float]] | None = None) -> KMeans:

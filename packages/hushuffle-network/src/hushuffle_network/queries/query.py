@@ -82,7 +82,6 @@ class Task(BaseModel, ABC):
 
     def joined(self, step: int, one: Floats, other: Floats) -> Floats:
         """Return the state merged from two parts of a node's records."""
-        del step
         return one + other
 
     @abstractmethod

@@ -59,11 +59,11 @@ class FreshReports:
     def persons(self, reports: int) -> int | None:
         """Return the number of people, if ids identify them."""
 
-    def kernel(self, kernel: Kernel, mechanism: str) -> Kernel:  # noqa: ARG002 - memoized reports depend on it
-        """Return the kernel that draws the reports of this `mechanism`."""
+    def kernel(self, kernel: Kernel, mechanism: str) -> Kernel:
+        """Return the kernel that draws the reports; those of memoized reports depend on this `mechanism`."""
         return kernel
 
-    def rounds(self, people: int) -> dict[str, Any]:  # noqa: ARG002 - as memoized reports
+    def rounds(self, people: int) -> dict[str, Any]:
         """Return facts for the manifest about the guarantee of all rounds."""
         return {}
 
@@ -108,8 +108,8 @@ class MemoizedReports(FreshReports):
             "each round separately."
         )
 
-    def person(self, column: str | None) -> None:  # noqa: ARG002 - each person has one record
-        return None
+    def person(self, column: str | None) -> None:
+        return None  # each person has one record
 
     def persons(self, reports: int) -> int:
         return reports

@@ -106,7 +106,7 @@ class MemoizedTags(Tags):
         super().__init__(key=key, round_number=round_number, mechanism=mechanism)
         self.deployment = derived(key, "ledger 2 deployment")[:16].hex()
 
-    def of_round(self, round_number: int) -> str:  # noqa: ARG002 - as that of fresh reports
+    def of_round(self, round_number: int) -> str:
         return "every round"
 
 

@@ -74,13 +74,7 @@ class _Counting(Keyed):
     grid: NumberGrid
     layout: ClassVar[ReportLayout] = ReportLayout(names=("outside",), limits=(2,))
 
-    def reports(
-        self,
-        values: Integers,
-        *,
-        records: Words | None = None,  # noqa: ARG002 - as any kernel
-        rng: Randomness | None = None,  # noqa: ARG002
-    ) -> Packed:
+    def reports(self, values: Integers, *, records: Words | None = None, rng: Randomness | None = None) -> Packed:
         return self.layout.pack(self.grid.outside(values).astype(np.int64))
 
 

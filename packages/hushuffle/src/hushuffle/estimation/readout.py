@@ -381,11 +381,9 @@ class TrueCounts:
         return 0.5 / self.kept
 
     def frequencies(self, counts: npt.NDArray[np.int64], *, n: int, dummies: int) -> Floats:
-        del dummies
         return np.asarray((counts - self.law.mean) / (n * self.kept))
 
     def variance(self, *, n: int, dummies: float) -> FrequencyVariance:
-        del dummies
         scale = n * self.kept
         return FrequencyVariance(intercept=self.law.variance / scale**2, slope=(1 - self.kept) / scale)
 
@@ -394,7 +392,6 @@ class TrueCounts:
         return Extremes(least=-own, most=1 + besides - own, at_once=1)
 
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
-        del dummies
         return np.full(self.values, (self.law.reached(chance) - self.law.mean) / (n * self.kept))
 
 

@@ -24,7 +24,6 @@ class Uninformed:
 
     def knows(self, others: int) -> tuple[int, Histogram | None]:
         """Return how many of the `others` people the adversary knows, and the counts of their values if given."""
-        del others
         return 0, None
 
 

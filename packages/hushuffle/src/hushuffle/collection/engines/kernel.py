@@ -86,7 +86,7 @@ class Kernel(Keyed):
             packed[block] = self.layout.pack(self.randomizer.randomize(codes, rng=source))
         return packed
 
-    def coins(self, key: bytes, records: Words, values: Integers) -> Randomness:  # noqa: ARG002 - if memoized
+    def coins(self, key: bytes, records: Words, values: Integers) -> Randomness:
         return KeyedRandomness(key=key, records=records, round_number=self.round)
 
     def dummies(

@@ -98,7 +98,6 @@ class Mechanism(_checks.ByName, ABC):
         Raises:
             UnsupportedProtocolError: this mechanism does not define which values a report supports.
         """
-        del reports, values
         _refuse(self, for_what="An estimate of frequencies", needs="reports that support values")
 
     def supported(self, reports: Integers) -> Integers:

@@ -79,7 +79,6 @@ class BitFlipping(Mechanism):
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
-        del raw, k  # studies of Bloom filters have separate rules
         return iter(())
 
     @property

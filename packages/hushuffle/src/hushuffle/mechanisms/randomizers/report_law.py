@@ -176,7 +176,7 @@ class ReportLaw(ABC):
         most = min(Decimal(upper), log2(Fraction(people)))
         return (min(Decimal(lower), most) if people >= self.values else Decimal(0)), most
 
-    def order_capacity(self, people: int, order: float) -> tuple[Decimal, Decimal]:  # noqa: ARG002 - closed forms use it
+    def order_capacity(self, people: int, order: float) -> tuple[Decimal, Decimal]:
         """Return bounds (bits) as `capacity`, on Sibson's mutual information of an order > 1, which may be math.inf.
 
         It grows with the order, from `capacity` to log2 `gain`, so these are its bounds unless there is a closed form.

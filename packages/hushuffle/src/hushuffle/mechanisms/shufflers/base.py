@@ -51,7 +51,6 @@ class Shuffler(_checks.ByName, ABC):
 
     def problems(self, *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
         """Yield problems of the settings for n people, k values (None: unknown); `truthful`: reports lack noise."""
-        del truthful, n, k
         yield from ()
 
     @property
@@ -101,7 +100,6 @@ class Shuffler(_checks.ByName, ABC):
 
     def noisy(self, sums: Integers, *, rng: Randomness) -> Integers:
         """Return sums of reports, shape (k,), with fresh noise of the servers added."""
-        del rng
         return sums
 
     def with_dummies(self, dummies: int) -> Shuffler:
@@ -127,7 +125,6 @@ class Shuffler(_checks.ByName, ABC):
 
     def thinned(self, reports: npt.NDArray[Any], *, rng: Randomness) -> npt.NDArray[Any]:
         """Return a random sample of the reports: each report is kept with probability `kept`."""
-        del rng
         return reports
 
     @property
@@ -183,7 +180,6 @@ class Shuffler(_checks.ByName, ABC):
         Raises:
             UnsupportedProtocolError: people send no additional messages.
         """
-        del number
         _checks.unsupported(
             f"{type(self).__name__} supports one message per person. Use BlanketMessages for additional messages."
         )
@@ -237,7 +233,7 @@ class NoShuffle(Shuffler):
     reveals = Reveals.SENDERS
     table = SettingsTable(kind="none", about="Reports leave in the order of their senders.", settings={})
 
-    def release(self, messages: Integers, *, rng: Randomness) -> Integers:  # noqa: ARG002
+    def release(self, messages: Integers, *, rng: Randomness) -> Integers:
         return messages.copy()
 
     def describe(self) -> str:
@@ -261,7 +257,6 @@ class PerValue(Shuffler):
     reveals = Reveals.MULTISET
 
     def problems(self, *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
-        del n, k
         if not truthful and self.table is not None:
             hint = 'With noise, use kind = "blanket-messages".'
             rule = 'needs true reports: [randomizer] kind = "randomized-response", epsilon = "inf"'
@@ -295,7 +290,6 @@ class PerValue(Shuffler):
         return None if self.counts is None else np.repeat(np.arange(self.counts.size), self.counts)
 
     def complete(self, reports: Integers, *, draw: Callable[[int], Integers]) -> Integers:
-        del draw
         placed = self.placed
         assert placed is not None, "dummies are drawn before"
         return np.concatenate([reports, placed])

@@ -94,7 +94,6 @@ class BlanketMessages(Shuffler):
         return secret_messages(self.honest)
 
     def problems(self, *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
-        del truthful, k
         if n is not None:
             yield from too_many_people("blanket-messages", n)
             if n <= LARGEST < n * self.trials:
@@ -102,7 +101,6 @@ class BlanketMessages(Shuffler):
                 yield Problem(key="shuffler.trials", rule=f"{rule} trials", value=f"{self.trials:,}")
 
     def fitted(self, *, n: int, values: int) -> Shuffler:
-        del values
         if n * self.trials > LARGEST:
             _checks.reject("trials", f"at most {LARGEST:,} in total over all people", self.trials)
         return self._with(people=n)

@@ -84,7 +84,6 @@ class FakesPerValue(PerValue):
 
     def check(self, *, n: int, values: int) -> None:
         """Raise an error if the table of the distribution of fake reports is too large for the number of people."""
-        del values
         if n > LARGEST:
             _checks.reject("n", f"at most {LARGEST:,} people", n)
 

@@ -124,7 +124,6 @@ class MallowsShuffle(Shuffler):
 
     def check(self, *, n: int, values: int) -> None:
         """Raise an error if the number of people differs from the length of the reference order."""
-        del values
         if n != self.people:
             hint = "reference[rank] is the person of that rank; every person occurs once."
             _checks.reject("reference", f"an order of the protocol's n = {n} people", f"<{self.people} people>", hint)

@@ -129,7 +129,6 @@ class SecureAggregation(Shuffler):
         Raises:
             UnsupportedProtocolError: always.
         """
-        del messages, rng
         _checks.unsupported("Secure aggregation releases no reports. Use `protocol.sums(values)`.")
 
     def describe(self) -> str:

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, NoReturn, Self
+from typing import Annotated, Final, NoReturn, Self
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from hushuffle._checks import fail
 from hushuffle.files.causes import failing
-from hushuffle.files.private_files import make_folder, write_private
-from hushuffle.files.secret_keys import MEMORY_VERSION, read_memory
+from hushuffle.files.private_files import make_folder
+from hushuffle.files.secret_keys import read_memory, write_memory
 
 _CONTENT: Final = "batches"
 
+_Count = Annotated[int, Field(strict=True, ge=0)]
 
+
+@with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, kw_only=True)
 class Arrival:
     """An input file that was read. `batch` is its batch number (None: not collected yet; 0: excluded as too late)."""
 
     path: str
     digest: str
-    size: int
-    modified: int
-    batch: int | None = None
+    size: _Count
+    modified: _Count
+    batch: _Count | None = None
 
     def same_place(self, path: Path) -> bool:
         """Return whether `path` is this file with the same size and time of change, without reading its content."""
@@ -56,10 +60,10 @@ class BatchState:
     """
 
     files: tuple[Arrival, ...] = ()
-    claimed: int | None = None
+    claimed: _Count | None = None
     coins: str | None = None
     damaged: tuple[str, ...] = ()
-    people: tuple[tuple[int, int], ...] = ()
+    people: tuple[tuple[_Count, _Count], ...] = ()
 
     @property
     def counted(self) -> int:
@@ -94,34 +98,22 @@ class BatchState:
 
     def save(self, path: Path) -> None:
         """Write the state to the file `path` atomically, flushed to the disk and readable only by its owner."""
-        document = {
-            "schema_version": MEMORY_VERSION,
-            "content": _CONTENT,
-            "claimed": self.claimed,
-            "coins": self.coins,
-            "files": [vars(file) for file in self.files],
-            "damaged": self.damaged,
-            "people": self.people,
-        }
         with failing(f"{path} cannot be written"):
-            write_private(path, json.dumps(document, indent=1).encode())
+            write_memory(path, _CONTENT, asdict(self))
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: Path) -> BatchState:
         """Return the state in the file at `path`; an empty state if the file does not exist."""
         document = read_memory(path, _CONTENT, damaged=_damaged)
         if document is None:
             return cls()
         try:
-            return cls(
-                files=tuple(_arrival(**one) for one in document["files"]),
-                claimed=_count(document["claimed"]),
-                coins=_text(document.get("coins")),
-                damaged=_texts(document.get("damaged", [])),
-                people=tuple(_pair(*one) for one in document.get("people", [])),
-            )
-        except (KeyError, TypeError):
+            return _STATE.validate_python({**document, "files": document["files"]})
+        except (KeyError, ValidationError):
             _damaged(path)
+
+
+_STATE: Final = TypeAdapter(BatchState)
 
 
 @contextmanager
@@ -142,37 +134,6 @@ def alone(folder: Path) -> Iterator[None]:
         fail(f"Another collection is adding batches to {folder}. Wait until it has ended.")
     finally:
         os.close(place)
-
-
-def _arrival(*, path: str, digest: str, size: int, modified: int, batch: int | None) -> Arrival:
-    whole = all(_count(one) is not None for one in (size, modified, batch))
-    if not whole or not isinstance(path, str) or not isinstance(digest, str):
-        raise TypeError
-    return Arrival(path=path, digest=digest, size=size, modified=modified, batch=batch)
-
-
-def _count(value: Any) -> int | None:
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-        raise TypeError
-    return value
-
-
-def _pair(batch: Any, people: Any) -> tuple[int, int]:
-    if _count(batch) is None or _count(people) is None:
-        raise TypeError
-    return batch, people
-
-
-def _text(value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise TypeError
-    return tuple(value)
 
 
 def _damaged(path: Path) -> NoReturn:

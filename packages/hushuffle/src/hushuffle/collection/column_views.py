@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle._checks import fail
-from hushuffle._version import __version__
-from hushuffle.collection.released import SCHEMA_VERSION, read_document
+from hushuffle.collection.released import document_in, document_text, is_count, read_document
 from hushuffle.collection.request import MANIFEST, Request
 from hushuffle.errors import DataError, InvalidInputError, NumericalError, SpecificationError, UnsupportedProtocolError
 from hushuffle.estimation.column_views import consistent
@@ -36,7 +34,6 @@ CHUNK: Final = 1 << 20
 """Number of columns in memory at a time; a multiple of 8."""
 
 _RELATION: Final = "add or remove one person, from all audiences"
-_LARGEST: Final = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,10 +183,7 @@ def _part(entries: BloomFilter | Path, start: int, stop: int) -> npt.NDArray[Any
 
 
 def _manifest(specification: Specification, counts: ColumnCounts, central: Bound) -> str:
-    document = {
-        "schema_version": SCHEMA_VERSION,
-        "content": CONTENT,
-        "software": {"hushuffle": __version__},
+    fields = {
         "central": {
             "epsilon": central.as_dict(),
             "delta": specification.targets.delta,
@@ -201,16 +195,12 @@ def _manifest(specification: Specification, counts: ColumnCounts, central: Bound
         "counts": [[int(count) for count in view] for view in counts.counts],
         "specification": specification.effective(),
     }
-    return json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n"
+    return document_text(CONTENT, fields, indent=None)
 
 
 def is_of_views(folder: Path) -> bool:
     """Return whether `collect_views` wrote `folder`."""
-    try:
-        document = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and document.get("content") == CONTENT
+    return document_in(folder / MANIFEST, CONTENT) is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +230,7 @@ def estimate_views(folder: Path) -> ReachAnswers:
         raise DataError(str(error)) from error
     listed = document.get("counts")
     sizes = [view.cells for view in design.views]
-    whole = isinstance(listed, list) and all(isinstance(view, list) and all(map(_is_count, view)) for view in listed)
+    whole = isinstance(listed, list) and all(isinstance(view, list) and all(map(is_count, view)) for view in listed)
     if not whole or not isinstance(listed, list) or [len(view) for view in listed] != sizes:
         fail(f"{path}: `counts` and `specification` contradict each other: the file may have been edited.")
     counts = ColumnCounts(design=design, counts=tuple(np.array(view, dtype=np.int64) for view in listed))
@@ -256,7 +246,3 @@ def estimate_views(folder: Path) -> ReachAnswers:
     unions = [question for question in answers if question.question == "reach"]
     answers |= dict(zip(unions, consistent([answers[question] for question in unions]), strict=True))
     return ReachAnswers(title=specification.title, names=population.names, answers=answers, refused=reasons)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST

@@ -19,10 +19,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NoReturn
+from typing import Annotated, Any, BinaryIO, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from hushuffle._checks import fail
 from hushuffle.collection.record_tags import (
@@ -45,11 +46,11 @@ _CHUNK: Final = 1 << 18  # pairs that are compared at once
 _SPARSE: Final = 4096  # records are looked up singly if the other file has this many times more pairs
 
 
-_OPTIONAL: Final = ("deployment", "ids")
 _NORMAL: Final = "normal form"
 """The name of the rule in `hushuffle.tables.people` that decides whether two ids are equal."""
 
 
+@with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, kw_only=True)
 class LedgerBatch:
     """The ledger's entry for one batch; `scope`, `digest` and `people` have the meaning that they have in `Entries`.
@@ -60,15 +61,15 @@ class LedgerBatch:
     """
 
     digest: str
-    people: int
+    people: Annotated[int, Field(strict=True)]
     scope: str | None = None
     shuffler: str | None = None
     specification: str | None = None
     deployment: str | None = None
     ids: str | None = None
 
-    def document(self) -> dict[str, Any]:
-        return {key: value for key, value in asdict(self).items() if key not in _OPTIONAL or value is not None}
+
+_LIST: Final = TypeAdapter(tuple[LedgerBatch, ...])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +199,7 @@ class Ledger:
             self.settle()
 
     def save(self) -> None:
-        write_memory(self._folder / "ledger.json", _CONTENT, {"batches": [batch.document() for batch in self.batches]})
+        write_memory(self._folder / "ledger.json", _CONTENT, {"batches": [asdict(batch) for batch in self.batches]})
 
     def settle(self) -> None:
         """Rename pending files of tags, remove files of batches never admitted, and check that no file is missing."""
@@ -328,17 +329,9 @@ def _place(file: BinaryIO, total: int, record: int) -> int:
 
 def _batches(document: dict[str, Any] | None, path: Path) -> tuple[LedgerBatch, ...]:
     try:
-        return () if document is None else tuple(_batch(**entry) for entry in document["batches"])
-    except (KeyError, TypeError):
+        return () if document is None else _LIST.validate_python(document["batches"])
+    except (KeyError, ValidationError):
         damaged(path)
-
-
-def _batch(*, people: Any, digest: Any, **texts: Any) -> LedgerBatch:
-    if not isinstance(people, int) or not isinstance(digest, str):
-        raise TypeError
-    if not all(text is None or isinstance(text, str) for text in texts.values()):
-        raise TypeError
-    return LedgerBatch(people=people, digest=digest, **texts)
 
 
 def _undeclared(key_file: Path, folder: Path) -> NoReturn:

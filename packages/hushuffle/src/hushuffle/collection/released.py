@@ -148,17 +148,11 @@ class ColumnsManifest:
     facts: Mapping[str, Any]
 
     def text(self) -> str:
-        document = {
-            "schema_version": SCHEMA_VERSION,
-            "content": COLUMNS,
-            "software": {"hushuffle": __version__},
-            **self.facts,
-            "columns": [
-                {"name": name, "people": people, "local_epsilon": json_number(epsilon)}
-                for name, (people, epsilon) in self.columns.items()
-            ],
-        }
-        return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        columns = [
+            {"name": name, "people": people, "local_epsilon": json_number(epsilon)}
+            for name, (people, epsilon) in self.columns.items()
+        ]
+        return document_text(COLUMNS, {**self.facts, "columns": columns})
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -177,7 +171,7 @@ def read_counts(path: Path) -> tuple[Manifest, npt.NDArray[np.int64]]:
     """Return the mechanism of the counted reports, and the support counts, shape (k,)."""
     document = read_document(path, COUNTS)
     counts = document.get("counts")
-    whole = isinstance(counts, list) and bool(counts) and all(_is_count(count, low=1 - 2**53) for count in counts)
+    whole = isinstance(counts, list) and bool(counts) and all(is_count(count, low=1 - 2**53) for count in counts)
     if not whole or not isinstance(counts, list):
         fail(f"{path} has no valid support counts: they must be integers.")
     return _manifest(document, path, {}), np.array(counts, dtype=np.int64)
@@ -189,22 +183,13 @@ def columns_in(path: Path) -> tuple[str, ...]:
     >>> columns_in(Path("not-there.json"))
     ()
     """
-    try:
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return ()
-    if not isinstance(document, dict) or document.get("content") != COLUMNS:
-        return ()
-    listed = document.get("columns")
+    listed = (document_in(path, COLUMNS) or {}).get("columns")
     names = [one.get("name") for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     return tuple(name for name in names if isinstance(name, str) and Path(name).name == name != "..")
 
 
 def _json(content: str, manifest: Manifest, more: dict[str, Any]) -> str:
-    document = {
-        "schema_version": SCHEMA_VERSION,
-        "content": content,
-        "software": {"hushuffle": __version__},
+    fields = {
         "people": manifest.people,
         "dummies": manifest.dummies,
         **({"server_coins": manifest.coins} if manifest.coins else {}),
@@ -212,7 +197,22 @@ def _json(content: str, manifest: Manifest, more: dict[str, Any]) -> str:
         **more,
         "specification": manifest.specification,
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return document_text(content, fields)
+
+
+def document_text(content: str, fields: Mapping[str, Any], *, indent: int | None = 2) -> str:
+    """Return a file of a release as JSON text; `content` is the type of the file."""
+    document = {"schema_version": SCHEMA_VERSION, "content": content, "software": {"hushuffle": __version__}, **fields}
+    return json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def document_in(path: Path, content: str) -> dict[str, Any] | None:
+    """Return the JSON object in a file if its type is `content`; None for any other file."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) and document.get("content") == content else None
 
 
 def read_document(path: Path, content: str) -> dict[str, Any]:
@@ -235,12 +235,12 @@ def read_document(path: Path, content: str) -> dict[str, Any]:
 def _manifest(document: Mapping[str, Any], path: Path, facts: Mapping[str, Any]) -> Manifest:
     specification, people, dummies = (document.get(key) for key in ("specification", "people", "dummies"))
     coins, sampled = document.get("server_coins", 0), document.get("sampled_messages")
-    whole = all(_is_count(number) for number in (people, dummies, coins, sampled or 0))
+    whole = all(is_count(number) for number in (people, dummies, coins, sampled or 0))
     if not isinstance(specification, str) or not whole or not people:
         fail(f"{path} must have `specification`, `people` and `dummies`: the file may have been edited.")
     record = Manifest(specification=specification, people=people, dummies=dummies or 0, facts=facts, coins=coins)
     return replace(record, sampled=sampled)
 
 
-def _is_count(value: Any, low: int = 0) -> bool:
+def is_count(value: Any, low: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value < 2**53

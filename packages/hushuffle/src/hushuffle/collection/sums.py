@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from hushuffle._checks import fail
-from hushuffle._version import __version__
 from hushuffle.collection.budget import Part, Spent, charged, refuse_used_up
 from hushuffle.collection.engines.local import ExternalShuffle
 from hushuffle.collection.engines.spark_session import check_installed
 from hushuffle.collection.kept import KeyRounds
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.release import told
-from hushuffle.collection.released import SCHEMA_VERSION, read_document, read_reports, write_reports
+from hushuffle.collection.released import document_in, document_text, read_document, read_reports, write_reports
 from hushuffle.collection.request import MANIFEST, Asked, Request, refuse_few, rounds_of
 from hushuffle.collection.sum_engines import MIXED, SumKernel, opened_source
 from hushuffle.curves.laws.shared_sums import SharedSums
@@ -144,10 +142,7 @@ def _manifest(collected: CollectedSum, request: Request, text: str) -> str:
     if collected.total is not None:
         times, epsilon, delta = collected.total
         rounds["rounds"] = {"times": times, "epsilon": epsilon.as_dict(), "delta": delta}
-    document = {
-        "schema_version": SCHEMA_VERSION,
-        "content": CONTENT,
-        "software": {"hushuffle": __version__},
+    fields = {
         "people": protocol.n,
         "messages": protocol.messages,
         "modulus": protocol.modulus,
@@ -167,7 +162,7 @@ def _manifest(collected: CollectedSum, request: Request, text: str) -> str:
         "coins": "secure" if request.keys is None else f"keyed, round {request.keys.round}",
         "specification": text,
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return document_text(CONTENT, fields)
 
 
 def _numbers(protocol: SplitAndMix) -> dict[str, Any]:
@@ -176,11 +171,8 @@ def _numbers(protocol: SplitAndMix) -> dict[str, Any]:
 
 def is_of_sum(folder: Path) -> bool:
     """Return whether `collect_sum` wrote `folder`; files in it may be missing."""
-    try:
-        document = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return (folder / MESSAGES).is_file()
-    return isinstance(document, dict) and document.get("content") == CONTENT
+    manifest = folder / MANIFEST
+    return document_in(manifest, CONTENT) is not None if manifest.is_file() else (folder / MESSAGES).is_file()
 
 
 def estimate_folder(folder: Path) -> tuple[SumSpecification, SumEstimate]:

@@ -54,10 +54,10 @@ def test_what_is_in_use_stays(tmp_path: Path) -> None:
 def test_a_disk_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed_in(tmp_path / "out")
 
-    def refuse(_: int) -> None:
+    def refuse(_: int, **_how: bool) -> None:
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(private_files, "_lock", refuse)
+    monkeypatch.setattr(private_files, "lock", refuse)
     with workplace(tmp_path / "out"):
         assert len(names(tmp_path)) == 2
     assert len(names(tmp_path)) == 1

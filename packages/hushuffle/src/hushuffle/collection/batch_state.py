@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 
 from hushuffle._checks import fail
 from hushuffle.files.causes import failing
-from hushuffle.files.private_files import make_folder
+from hushuffle.files.private_files import lock, make_folder
 from hushuffle.files.secret_keys import read_memory, write_memory
 
 _CONTENT: Final = "batches"
@@ -124,11 +124,9 @@ def alone(folder: Path) -> Iterator[None]:
     if os.name != "posix":  # pragma: no cover - this system has no such lock
         yield
         return
-    import fcntl  # noqa: PLC0415 - is not everywhere
-
     place = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(place, wait=False)
         yield
     except BlockingIOError:
         fail(f"Another collection is adding batches to {folder}. Wait until it has ended.")

@@ -28,7 +28,7 @@ from hushuffle._checks import fail
 from hushuffle.collection.request import Released, failures, fewer, protocol_of, together
 from hushuffle.errors import SpecificationError
 from hushuffle.files.causes import cause, failing
-from hushuffle.files.private_files import remove_unfinished, write_private
+from hushuffle.files.private_files import lock, remove_unfinished, write_private
 
 _OTHERS: Final = 0o022  # writable by the group, or by every user
 _BEGUN: Final = "To create a budget for a group of people, write a file with two lines: epsilon = 1.0 and delta = 1e-6."
@@ -156,10 +156,7 @@ def opened(path: Path) -> Iterator[Budget]:
     with failing(f"the folder of the budget {path} cannot be written"):
         number = os.open(place.with_name(f".{place.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        if os.name == "posix":
-            import fcntl  # noqa: PLC0415 - is not everywhere
-
-            fcntl.flock(number, fcntl.LOCK_EX)
+        lock(number)
         budget = Budget.read(place)
         if (names := place.stat().st_nlink) > 1:
             fail(

@@ -11,6 +11,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -29,25 +30,13 @@ def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
 
 def write_whole(path: Path, content: bytes, *, durable: bool = False) -> None:
     """Write `content` into `path` atomically; other users may read it, as far as the system's defaults allow."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise
-    if durable:
-        flush_folder(path.parent)
+    with whole_file(path, durable=durable) as file:
+        file.write(content)
 
 
 @contextmanager
-def private_file(path: Path, *, durable: bool = True, first: bool = False) -> Iterator[BinaryIO]:
-    """Open a new file that replaces `path` when it is complete; only the owner may read it.
+def whole_file(path: Path, *, private: bool = False, durable: bool = True, first: bool = False) -> Iterator[BinaryIO]:
+    """Open a new file that replaces `path` when it is complete; if it is `private`, only the owner may read it.
 
     `first`: raise FileExistsError if `path` exists, even if another process has written it in the meantime.
 
@@ -55,10 +44,10 @@ def private_file(path: Path, *, durable: bool = True, first: bool = False) -> It
     folder can neither redirect the content by a link nor have it written into a file that others can read.
     """
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
-    number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     try:
         with os.fdopen(number, "wb") as file:
-            if os.name == "posix":
+            if private and os.name == "posix":
                 os.fchmod(file.fileno(), 0o600)  # a folder's default access list could have added users
             yield file
             file.flush()
@@ -74,6 +63,9 @@ def private_file(path: Path, *, durable: bool = True, first: bool = False) -> It
         raise
     if durable:
         flush_folder(path.parent)
+
+
+private_file: Final = partial(whole_file, private=True)
 
 
 def remove_unfinished(path: Path) -> None:
@@ -139,7 +131,7 @@ def workplace(out: Path) -> Iterator[Path]:
             unlocked = place / f"{_LOCK}.new"
             number = os.open(unlocked, os.O_RDWR | os.O_CREAT, 0o600)
             with suppress(OSError):  # on a disk without locks, no process can consider the folder abandoned either
-                _lock(number)
+                lock(number, wait=False)
             unlocked.rename(place / _LOCK)
             undo.callback(os.close, number)
         try_writing(place, called=out)
@@ -150,11 +142,12 @@ def workplace(out: Path) -> Iterator[Path]:
             fail(f"The collection into {out} failed: {cause(error)}. Nothing was released.")
 
 
-def _lock(number: int) -> None:
+def lock(number: int, *, wait: bool = True) -> None:
+    """Lock an open file until it is closed; without `wait`, raise BlockingIOError if another process has locked it."""
     if os.name == "posix":
         import fcntl  # noqa: PLC0415 - is not everywhere
 
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(number, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def remove_abandoned(folder: Path) -> None:
@@ -166,7 +159,7 @@ def remove_abandoned(folder: Path) -> None:
             with suppress(OSError):  # in use, owned by another user, or removed in the meantime
                 number = os.open(place / _LOCK, os.O_RDWR)
                 try:
-                    _lock(number)
+                    lock(number, wait=False)
                     shutil.rmtree(place)
                 finally:
                     os.close(number)

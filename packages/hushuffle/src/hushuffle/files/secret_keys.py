@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause, failing
-from hushuffle.files.private_files import flush_folder, make_folder, remove_unfinished, write_private
+from hushuffle.files.private_files import flush_folder, lock, make_folder, remove_unfinished, write_private
 
 _LEAST: Final = 64  # hexadecimal digits: 32 bytes
 _OTHERS: Final = 0o066  # readable or writable by the group, or by every user
@@ -136,10 +136,7 @@ def locked(folder: Path) -> Iterator[None]:
         make_folder(folder, mode=0o700)
         number = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        if os.name == "posix":
-            import fcntl  # noqa: PLC0415 - is not everywhere
-
-            fcntl.flock(number, fcntl.LOCK_EX)
+        lock(number)
         yield
     finally:
         os.close(number)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Protocol, TypedDict
 
@@ -16,6 +13,7 @@ import polars as pl
 
 from hushuffle._checks import fail
 from hushuffle.files.causes import refused
+from hushuffle.files.private_files import whole_file
 from hushuffle.tables.categories import given
 from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.reader import TableReader, open_source
@@ -79,14 +77,8 @@ def save_filter(path: Path | str, sketch: SavesAsFilter) -> None:
         "threshold": str(sketch.threshold),  # more digits than a number in JSON is sure to keep
     }
     text = np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)
-    new = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
-    with ExitStack() as undo:
-        undo.callback(new.unlink, missing_ok=True)
-        with new.open("xb") as file:
-            np.savez(file, manifest=text, packed=sketch.packed)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(target)
+    with whole_file(target) as file:
+        np.savez(file, manifest=text, packed=sketch.packed)
 
 
 def load_filter(path: Path | str) -> StoredFilter:

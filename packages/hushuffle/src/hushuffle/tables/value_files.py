@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
-import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +20,7 @@ import polars as pl
 from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause, failing, naming, refused
+from hushuffle.files.private_files import write_whole
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX
 from hushuffle.model import Estimate
 from hushuffle.tables.categories import Rule
@@ -113,7 +111,8 @@ def save_tables(path: Path, tables: Mapping[str, pl.DataFrame], facts: Mapping[s
         pl.concat(parts).write_parquet(content)
     else:
         content.write(tables_text(tables, facts).encode())
-    _write_whole(path, content.getvalue())
+    with naming(path):
+        write_whole(path, content.getvalue(), durable=True)
 
 
 def in_cell(text: str) -> str:
@@ -130,19 +129,8 @@ def in_cell(text: str) -> str:
 
 def save_text(path: Path, text: str) -> None:
     """The file gets the whole text, or is unchanged."""
-    _write_whole(path, text.encode())
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write the content into a new file that replaces `path`; errors name `path`."""
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
-    with naming(path), ExitStack() as undo:
-        undo.callback(new.unlink, missing_ok=True)
-        with new.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+    with naming(path):
+        write_whole(path, text.encode(), durable=True)
 
 
 _MOST_LABELS: Final = 10**7

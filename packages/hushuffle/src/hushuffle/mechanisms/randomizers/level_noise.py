@@ -12,15 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.mechanisms.randomizers.base import Integers, Mechanism
-from hushuffle.mechanisms.randomizers.matrix import MatrixRandomizer
-from hushuffle.mechanisms.randomizers.report_law import Matrix
+from hushuffle.mechanisms.randomizers.matrix import MatrixRandomizer, Weighted
 from hushuffle.mechanisms.settings import SILENT, Setting, SettingsTable
 from hushuffle.model import Channel
 from hushuffle.model.citation import BLANKET, GHOSH
-from hushuffle.model.report_layout import ReportLayout
 from hushuffle.numerics.roots import halved
-from hushuffle.randomness import Randomness
 
 LARGEST: Final = 128
 """Maximum number of levels (every probability is an exact multiple of 2**-64)."""
@@ -35,7 +31,7 @@ _SETTINGS: Final = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class LevelNoise(Mechanism):
+class LevelNoise(Weighted):
     """Adds noise to a level, rounds the result to a level, and clamps it to the first or last level.
 
     The noise is the smallest that epsilon allows. Probabilities are rounded to multiples of 2**-64; `local_epsilon`
@@ -44,7 +40,7 @@ class LevelNoise(Mechanism):
 
     levels: int
     epsilon: float
-    rounded: MatrixRandomizer = field(init=False, repr=False, compare=False)
+    weights: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
     besides_epsilon = "number of levels"
 
     def __post_init__(self) -> None:
@@ -54,41 +50,20 @@ class LevelNoise(Mechanism):
         if not _LEAST <= epsilon <= 40:
             _checks.reject("epsilon", f"from {_LEAST:g} to 40", epsilon, SILENT if epsilon < 1 else "")
         _checks.set_fields(self, levels=levels, epsilon=epsilon)
-        randomizer = MatrixRandomizer(channel=Channel(matrix=self._law(epsilon)))
+        randomizer = MatrixRandomizer(channel=Channel(matrix=self._matrix(epsilon)))
         share = 1e-16
         while randomizer.local_epsilon > epsilon:  # rounding of the smallest probabilities can exceed epsilon
             share *= 100
-            randomizer = MatrixRandomizer(channel=Channel(matrix=self._law(epsilon * (1 - share))))
-        object.__setattr__(self, "rounded", randomizer)
+            randomizer = MatrixRandomizer(channel=Channel(matrix=self._matrix(epsilon * (1 - share))))
+        _checks.set_fields(self, weights=randomizer.weights)
 
     @abstractmethod
-    def _law(self, epsilon: float) -> npt.NDArray[np.float64]:
+    def _matrix(self, epsilon: float) -> npt.NDArray[np.float64]:
         """Return the matrix of report probabilities, shape (levels, levels), with this local epsilon up to rounding."""
 
     @classmethod
     def from_settings(cls, k: int, settings: Mapping[str, Any]) -> Self:
         return cls(levels=k, epsilon=settings["epsilon"])
-
-    @property
-    def inputs(self) -> int:
-        return self.levels
-
-    @property
-    def local_epsilon(self) -> float:
-        return self.rounded.local_epsilon
-
-    @property
-    def layout(self) -> ReportLayout:
-        return self.rounded.layout
-
-    def law(self) -> Matrix:
-        return self.rounded.law()
-
-    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
-        return self.rounded.randomize(values, rng=rng)
-
-    def dummies(self, count: int, *, rng: Randomness) -> Integers:
-        return self.rounded.dummies(count, rng=rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +96,7 @@ class DiscreteLaplace(LevelNoise):
         settings=_SETTINGS,
     )
 
-    def _law(self, epsilon: float) -> npt.NDArray[np.float64]:
+    def _matrix(self, epsilon: float) -> npt.NDArray[np.float64]:
         rate, place = epsilon / (self.levels - 1), np.arange(self.levels)
         fall = math.exp(-rate)
         matrix = np.asarray(-math.expm1(-rate) / (1 + fall) * np.exp(-rate * np.abs(place[:, None] - place)))
@@ -179,7 +154,7 @@ class RoundedGaussian(LevelNoise):
 
         return halved(quiet, good=2.0 * self.levels / min(epsilon, 1.0), bad=1e-3, times=100)
 
-    def _law(self, epsilon: float) -> npt.NDArray[np.float64]:
+    def _matrix(self, epsilon: float) -> npt.NDArray[np.float64]:
         from scipy import special  # noqa: PLC0415 - a mistyped key waits for nothing heavy
 
         place, sigma = np.arange(self.levels), self._sigma(epsilon)

@@ -23,8 +23,59 @@ from hushuffle.numerics.exact import log_upwards
 from hushuffle.randomness import SCALE, Randomness
 
 
+class Weighted(Mechanism):
+    """Reports y for value x with probability `weights[x][y]`/2**64."""
+
+    weights: tuple[tuple[int, ...], ...]
+
+    @property
+    def inputs(self) -> int:
+        return len(self.weights)
+
+    @property
+    def outputs(self) -> int:
+        """Number of different reports."""
+        return len(self.weights[0])
+
+    @property
+    def local_epsilon(self) -> float:
+        columns = [column for column in zip(*self.weights, strict=True) if any(column)]
+        if any(0 in column for column in columns):
+            return math.inf
+        return max(log_upwards(Fraction(max(column), min(column))) for column in columns)
+
+    @property
+    def layout(self) -> ReportLayout:
+        return ReportLayout(names=("report",), limits=(self.outputs,))
+
+    def law(self) -> Matrix:
+        return self._law
+
+    @cached_property
+    def _law(self) -> Matrix:
+        return Matrix(table=Channel(matrix=np.array([[weight / SCALE for weight in row] for row in self.weights])))
+
+    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
+        truth, cuts = _checks.codes("values", values, k=self.inputs), _Cuts.of(self.weights)
+        return in_blocks(lambda block, source: cuts.search(block, source.words(block.size)), truth, rng)
+
+    def dummies(self, count: int, *, rng: Randomness) -> Integers:
+        size = _checks.integer("count", count, low=0)
+        shared = tuple(min(column) for column in zip(*self.weights, strict=True))
+        if size and not sum(shared):
+            _checks.reject("count", "0 for a randomizer without blanket", size, "Its values share no report.")
+        words = np.zeros(size, dtype=np.uint64)
+        again = np.arange(size)
+        # Rejection from the smallest power of two that holds the blanket.
+        shift, total = np.uint64(64 - max(sum(shared) - 1, 1).bit_length()), sum(shared)
+        while again.size:
+            words[again] = rng.words(size, at=again) >> shift
+            again = again[words[again] > np.uint64(total - 1)]
+        return _Cuts.of((shared,)).search(np.zeros(size, dtype=np.int64), words)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MatrixRandomizer(Mechanism):
+class MatrixRandomizer(Weighted):
     """Report column y of a given matrix Q with probability Q(y|x); the value x is a row number.
 
     Every probability is rounded to a multiple of 2**-64 (zero stays zero). The sampler, `channel()`, `local_epsilon`
@@ -89,51 +140,6 @@ class MatrixRandomizer(Mechanism):
         if sum(map(len, rows)) > LARGEST_MATRIX:
             _checks.reject("matrix", f"at most {LARGEST_MATRIX:,} entries", sum(map(len, rows)))
         return cls(rows)
-
-    @property
-    def inputs(self) -> int:
-        return len(self.weights)
-
-    @property
-    def outputs(self) -> int:
-        """Number of different reports."""
-        return len(self.weights[0])
-
-    @property
-    def local_epsilon(self) -> float:
-        columns = [column for column in zip(*self.weights, strict=True) if any(column)]
-        if any(0 in column for column in columns):
-            return math.inf
-        return max(log_upwards(Fraction(max(column), min(column))) for column in columns)
-
-    @property
-    def layout(self) -> ReportLayout:
-        return ReportLayout(names=("report",), limits=(self.outputs,))
-
-    def law(self) -> Matrix:
-        return self._law
-
-    @cached_property
-    def _law(self) -> Matrix:
-        return Matrix(table=Channel(matrix=np.array([[weight / SCALE for weight in row] for row in self.weights])))
-
-    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
-        truth, cuts = _checks.codes("values", values, k=self.inputs), _Cuts.of(self.weights)
-        return in_blocks(lambda block, source: cuts.search(block, source.words(block.size)), truth, rng)
-
-    def dummies(self, count: int, *, rng: Randomness) -> Integers:
-        size = _checks.integer("count", count, low=0)
-        shared = tuple(min(column) for column in zip(*self.weights, strict=True))
-        if size and not sum(shared):
-            _checks.reject("count", "0 for a randomizer without blanket", size, "Its values share no report.")
-        words = np.zeros(size, dtype=np.uint64)
-        again = np.arange(size)
-        # Rejection from the smallest power of two that holds the blanket.
-        shift, total = np.uint64(64 - max(sum(shared) - 1, 1).bit_length()), sum(shared)
-        while again.size:
-            words[again] = rng.words(size, at=again) >> shift
-            again = again[words[again] > np.uint64(total - 1)]
-        return _Cuts.of((shared,)).search(np.zeros(size, dtype=np.int64), words)
 
     def describe(self) -> str:
         noise = f"local epsilon {self.local_epsilon:.4g}" if math.isfinite(self.local_epsilon) else "no pure guarantee"

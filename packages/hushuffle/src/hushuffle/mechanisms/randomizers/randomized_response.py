@@ -23,8 +23,49 @@ from hushuffle.model.report_layout import ReportLayout
 from hushuffle.randomness import SCALE, Randomness, epsilon_of_threshold
 
 
+class TrueOrUniform(Mechanism):
+    """Reports the true value if a Bernoulli trial with `threshold` succeeds, else a uniform draw from all values."""
+
+    threshold: int
+
+    @property
+    def local_epsilon(self) -> float:
+        return epsilon_of_threshold(self.inputs, self.threshold)
+
+    def law(self) -> Symmetric:
+        lie = Fraction(SCALE - self.threshold, SCALE * self.inputs)
+        return Symmetric(k=self.inputs, truth=1 - (self.inputs - 1) * lie, lie=lie)
+
+    @property
+    def layout(self) -> ReportLayout:
+        return ReportLayout(names=("report",), limits=(self.inputs,))
+
+    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
+        truth = _checks.codes("values", values, k=self.inputs)
+        if self.threshold == SCALE:
+            return truth.copy()
+        return in_blocks(self._step, truth, rng)
+
+    def _step(self, truth: Integers, rng: Randomness) -> Integers:
+        honest = rng.coins(self.threshold, truth.size)
+        return np.where(honest, truth, rng.integers(self.inputs, truth.size))
+
+    def dummies(self, count: int, *, rng: Randomness) -> Integers:
+        return rng.integers(self.inputs, _checks.integer("count", count, low=0))
+
+    def counts(self, reports: Integers) -> Histogram:
+        return Histogram(counts=np.bincount(_checks.codes("reports", reports, k=self.inputs), minlength=self.inputs))
+
+    def supports(self, reports: Integers, values: Integers) -> Flags:
+        same: Flags = values[:, None] == reports
+        return same
+
+    def supported(self, reports: Integers) -> Integers:
+        return np.ones(reports.size, dtype=np.int64)
+
+
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResponse(Mechanism):
+class RandomizedResponse(TrueOrUniform):
     """Report the true value with probability theta, else a uniform draw from the k values.
 
     theta = (e**epsilon - 1)/(k + e**epsilon - 1) is rounded down to a multiple of 2**-64, so the implemented
@@ -116,41 +157,6 @@ class RandomizedResponse(Mechanism):
     def inputs(self) -> int:
         return self.k
 
-    @property
-    def local_epsilon(self) -> float:
-        return epsilon_of_threshold(self.k, self.threshold)
-
-    def law(self) -> Symmetric:
-        lie = Fraction(SCALE - self.threshold, SCALE * self.k)
-        return Symmetric(k=self.k, truth=1 - (self.k - 1) * lie, lie=lie)
-
-    @property
-    def layout(self) -> ReportLayout:
-        return ReportLayout(names=("report",), limits=(self.k,))
-
-    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
-        truth = _checks.codes("values", values, k=self.k)
-        if self.threshold == SCALE:
-            return truth.copy()
-        return in_blocks(self._step, truth, rng)
-
-    def _step(self, truth: Integers, rng: Randomness) -> Integers:
-        honest = rng.coins(self.threshold, truth.size)
-        return np.where(honest, truth, rng.integers(self.k, truth.size))
-
-    def dummies(self, count: int, *, rng: Randomness) -> Integers:
-        return rng.integers(self.k, _checks.integer("count", count, low=0))
-
-    def counts(self, reports: Integers) -> Histogram:
-        return Histogram(counts=np.bincount(_checks.codes("reports", reports, k=self.k), minlength=self.k))
-
-    def supports(self, reports: Integers, values: Integers) -> Flags:
-        same: Flags = values[:, None] == reports
-        return same
-
-    def supported(self, reports: Integers) -> Integers:
-        return np.ones(reports.size, dtype=np.int64)
-
     def describe(self) -> str:
         law = self.law()
         if law.lie == 0:
@@ -162,7 +168,7 @@ class RandomizedResponse(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundedResponse(Mechanism):
+class RoundedResponse(TrueOrUniform):
     """Stochastic rounding of a number between public bounds to a few levels, then randomized response on the levels.
 
     `encode` rounds numbers to codes 0..levels-1, which `randomize` takes. Guarantees are those of randomized response
@@ -190,12 +196,14 @@ class RoundedResponse(Mechanism):
     epsilon: float
     low: float
     high: float
+    threshold: int = field(init=False, repr=False, compare=False)
     sources = (BLANKET.at("section 3"), WARNER, KAIROUZ)
     besides_epsilon = "number of levels"
 
     def __post_init__(self) -> None:
-        grid, epsilon = self.grid, self.response.epsilon
-        _checks.set_fields(self, levels=grid.levels, low=grid.low, high=grid.high, epsilon=epsilon)
+        grid, response = self.grid, self.response
+        _checks.set_fields(self, levels=grid.levels, low=grid.low, high=grid.high)
+        _checks.set_fields(self, epsilon=response.epsilon, threshold=response.threshold)
 
     @property
     def grid(self) -> NumberGrid:
@@ -214,32 +222,6 @@ class RoundedResponse(Mechanism):
     @property
     def inputs(self) -> int:
         return self.levels
-
-    @property
-    def local_epsilon(self) -> float:
-        return self.response.local_epsilon
-
-    @property
-    def layout(self) -> ReportLayout:
-        return self.response.layout
-
-    def law(self) -> Symmetric:
-        return self.response.law()
-
-    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
-        return self.response.randomize(values, rng=rng)
-
-    def dummies(self, count: int, *, rng: Randomness) -> Integers:
-        return self.response.dummies(count, rng=rng)
-
-    def counts(self, reports: Integers) -> Histogram:
-        return self.response.counts(reports)
-
-    def supports(self, reports: Integers, values: Integers) -> Flags:
-        return self.response.supports(reports, values)
-
-    def supported(self, reports: Integers) -> Integers:
-        return self.response.supported(reports)
 
     def describe(self) -> str:
         return (

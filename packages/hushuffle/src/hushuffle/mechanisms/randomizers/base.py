@@ -47,10 +47,14 @@ class Mechanism(_checks.ByName, ABC):
     besides_epsilon: str = ""
     """Name of the parameter that stays fixed while epsilon varies, such as "number of buckets"."""
 
+    sized: ClassVar[str] = "k"
+    """Name of the field that gets the number k of categories of a specification."""
+
     @property
-    @abstractmethod
     def inputs(self) -> int:
         """Number k of values that a person may have."""
+        size: int = getattr(self, self.sized)
+        return size
 
     @property
     @abstractmethod
@@ -145,14 +149,14 @@ class Mechanism(_checks.ByName, ABC):
         return np.asarray(self.likelihoods(reports, np.arange(self.inputs)).sum(axis=0))
 
     @classmethod
-    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> Mechanism:
+    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> Self:
         """Return the mechanism for k values that the `settings` of a specification describe.
 
         Raises:
             InvalidInputError: the settings do not fit k.
         """
         build: Any = cls
-        randomizer: Mechanism = build(k=k, **settings)
+        randomizer: Self = build(**{cls.sized: k}, **settings)
         return randomizer
 
     @classmethod

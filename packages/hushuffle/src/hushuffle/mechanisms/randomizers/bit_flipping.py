@@ -51,6 +51,7 @@ class BitFlipping(Mechanism):
     width: int
     p: float
     threshold: int = field(init=False, repr=False, compare=False)
+    sized = "width"
     table = SettingsTable(
         kind="bit-flipping",
         about="For reach studies: every bit of the publishers' Bloom filters is flipped with probability p.",
@@ -71,11 +72,6 @@ class BitFlipping(Mechanism):
         if 2 * threshold >= SCALE:
             _checks.reject("p", "< 1/2", chance, "At p = 1/2, reports are independent of values.")
         _checks.set_fields(self, width=width, p=chance, threshold=threshold)
-
-    @classmethod
-    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> BitFlipping:
-        """Return the mechanism for columns of k bits."""
-        return cls(width=k, p=settings["p"])
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any], k: int | None) -> Iterator[Problem]:

@@ -72,10 +72,6 @@ class HadamardResponse(Mechanism):
         _checks.set_fields(self, k=k, epsilon=epsilon, threshold=truth_threshold(2, epsilon))
 
     @property
-    def inputs(self) -> int:
-        return self.k
-
-    @property
     def outputs(self) -> int:
         """K, the number of different reports."""
         return 1 << self.k.bit_length()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +40,7 @@ class LevelNoise(Weighted):
     levels: int
     epsilon: float
     weights: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
+    sized = "levels"
     besides_epsilon = "number of levels"
 
     def __post_init__(self) -> None:
@@ -60,10 +60,6 @@ class LevelNoise(Weighted):
     @abstractmethod
     def _matrix(self, epsilon: float) -> npt.NDArray[np.float64]:
         """Return the matrix of report probabilities, shape (levels, levels), with this local epsilon up to rounding."""
-
-    @classmethod
-    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> Self:
-        return cls(levels=k, epsilon=settings["epsilon"])
 
 
 @dataclass(frozen=True, kw_only=True)

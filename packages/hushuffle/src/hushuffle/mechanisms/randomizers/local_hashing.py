@@ -152,11 +152,6 @@ class LocalHashing(Mechanism):
         return min((1 << bits for bits in range(1, 9)), key=lambda g: (g + growth) ** 2 / (g - 1))
 
     @classmethod
-    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> LocalHashing:
-        epsilon = settings["epsilon"]
-        return cls(k=k, g=settings.get("g") or cls.best_fast_g(epsilon), epsilon=epsilon)
-
-    @classmethod
     def problems(cls, raw: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
         settings = cls.table.given(raw) or {}
         if settings.get("epsilon") == math.inf and "g" not in settings:
@@ -167,10 +162,6 @@ class LocalHashing(Mechanism):
             if threshold_for_truth(buckets, settings["epsilon"]) == 0:
                 rule, value = f"must be larger for g = {buckets:,}", f"{settings['epsilon']}"
                 yield Problem(key="randomizer.epsilon", rule=rule, value=value, hint=SILENT)
-
-    @property
-    def inputs(self) -> int:
-        return self.k
 
     @property
     def collision(self) -> Fraction:

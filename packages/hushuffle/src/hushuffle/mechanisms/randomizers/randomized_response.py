@@ -153,10 +153,6 @@ class RandomizedResponse(TrueOrUniform):
             else:
                 yield problem
 
-    @property
-    def inputs(self) -> int:
-        return self.k
-
     def describe(self) -> str:
         law = self.law()
         if law.lie == 0:
@@ -198,6 +194,7 @@ class RoundedResponse(TrueOrUniform):
     high: float
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (BLANKET.at("section 3"), WARNER, KAIROUZ)
+    sized = "levels"
     besides_epsilon = "number of levels"
 
     def __post_init__(self) -> None:
@@ -218,10 +215,6 @@ class RoundedResponse(TrueOrUniform):
     def encode(self, numbers: npt.ArrayLike, *, rng: Randomness) -> Integers:
         """Return the codes of numbers, shape (n,), after stochastic rounding; see `NumberGrid.encode`."""
         return self.grid.encode(numbers, rng=rng)
-
-    @property
-    def inputs(self) -> int:
-        return self.levels
 
     def describe(self) -> str:
         return (

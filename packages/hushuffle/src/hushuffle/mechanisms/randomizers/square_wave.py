@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +53,7 @@ class SquareWave(Mechanism):
     width: int | None = None
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (SQUARE_WAVE,)
+    sized = "bins"
     besides_epsilon = "number of bins"
     table = SettingsTable(
         kind="square-wave",
@@ -97,10 +97,6 @@ class SquareWave(Mechanism):
             share = silent * (epsilon - 1 + silent) / (2 * (1 - (1 + epsilon) * silent))
         return min(math.floor(share * bins), (bins - 2) // 2)
 
-    @classmethod
-    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> SquareWave:
-        return cls(bins=k, epsilon=settings["epsilon"], width=settings.get("width"))
-
     @property
     def near(self) -> int:
         """Number of places that count as near a bin: 2 width + 1."""
@@ -111,10 +107,6 @@ class SquareWave(Mechanism):
     def places(self) -> int:
         """Number of different reports."""
         return self.bins + self.near - 1
-
-    @property
-    def inputs(self) -> int:
-        return self.bins
 
     @property
     def local_epsilon(self) -> float:

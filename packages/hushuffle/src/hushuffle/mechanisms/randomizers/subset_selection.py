@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -202,15 +202,6 @@ class SubsetSelection(SetReports):
         near = math.floor(size / (growth + 1))
         sizes = {min(max(w, 1), size - 1, LARGEST_SET) for w in (near, near + 1)}
         return min(sorted(sizes), key=lambda w: _variance(size, w, growth))
-
-    @classmethod
-    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> SubsetSelection:
-        epsilon = settings["epsilon"]
-        return cls(k=k, w=settings.get("w") or cls.best_w(k, epsilon), epsilon=epsilon)
-
-    @property
-    def inputs(self) -> int:
-        return self.k
 
     @property
     def size(self) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy.typing as npt
 
@@ -52,6 +51,7 @@ class TargetSampling(SetReports):
     flood: int = 0
     convention: Convention = "uniform"
     threshold: int = field(init=False, repr=False, compare=False)
+    sized = "targets"
     sources = (LADJEL,)
     table = SettingsTable(
         kind="target-sampling",
@@ -89,14 +89,6 @@ class TargetSampling(SetReports):
                 _checks.reject("sigma", f"at most (T - 1)/T = {(targets - 1) / targets:.6g} if exclusive", sigma, hint)
             threshold = -(-SCALE // targets)
         _checks.set_fields(self, targets=targets, sigma=sigma, flood=flood, threshold=threshold)
-
-    @classmethod
-    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> TargetSampling:
-        return cls(targets=k, **settings)
-
-    @property
-    def inputs(self) -> int:
-        return self.targets
 
     @property
     def size(self) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -98,14 +98,6 @@ class UnaryEncoding(Mechanism):
             hint = "With this epsilon, reports would not depend on the values at all."
             _checks.reject("epsilon", "large enough that a bit depends on its value", epsilon, hint)
         _checks.set_fields(self, k=k, epsilon=epsilon, threshold=threshold)
-
-    @classmethod
-    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> UnaryEncoding:
-        return cls(k=k, epsilon=settings["epsilon"], encoding=settings.get("encoding") or "optimized")
-
-    @property
-    def inputs(self) -> int:
-        return self.k
 
     @property
     def local_epsilon(self) -> float:

@@ -96,7 +96,7 @@ class AugmentedShuffle(PerValue):
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> AugmentedShuffle:
         if "pure_epsilon" not in settings:
-            return cls(each=settings["each"], kept=settings.get("kept", 1.0))
+            return cls(**settings)
         if "kept" in settings:
             _checks.reject("kept", "left out beside pure_epsilon", settings["kept"], "It follows from pure_epsilon.")
         return cls.pure(epsilon=settings["pure_epsilon"])

@@ -11,7 +11,7 @@ import pytest
 
 from hushuffle.errors import InvalidInputError
 from hushuffle.model import Bound, Chart, Claim, Report
-from hushuffle_papers.base import claim, falling, first_below, said, sizes, smallest
+from hushuffle_papers.base import claim, falling, first_below, said, sizes
 from hushuffle_papers.jurado2023.limits import normal_maximum
 from hushuffle_papers.registry import Request, reproduce
 from oracles.qif_guessing import channel, histogram_law, success
@@ -184,5 +184,4 @@ def test_words() -> None:
         Claim(place="", quote="", sentence="", ours="", verdict="not testable")
     assert said(Bound(lower=0.25, upper=0.26, kind="bracket", unit="")) == "0.2500 to 0.2600"
     assert said(Bound.exact(0.25, unit="")) == "0.2500"
-    assert smallest(lambda n: n > 41, 0, 1000) == 42
     assert sizes(10, 10, 3) == [10]

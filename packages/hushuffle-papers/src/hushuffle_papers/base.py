@@ -32,6 +32,7 @@ from hushuffle.model import (
     Warned,
     number,
 )
+from hushuffle.numerics.roots import farthest
 from hushuffle.questions import qif
 
 _T = TypeVar("_T")
@@ -202,19 +203,7 @@ def first_below(p: float, k: int) -> int:
     high = 1
     while not below(high):
         high *= 2
-    return smallest(below, high // 2, high)
-
-
-def smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the smallest number in (low, high] for which `holds` is true; it is true for `high` and above.
-
-    >>> smallest(lambda n: n * n >= 10, 0, 100)
-    4
-    """
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return farthest(below, good=high, bad=high // 2)
 
 
 def claim(

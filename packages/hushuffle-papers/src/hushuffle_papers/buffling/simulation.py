@@ -16,6 +16,7 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping
 from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.model import Cell, Report, Series, Table, number
+from hushuffle.numerics.roots import halved
 from hushuffle.questions import bloom, dp
 from hushuffle.questions.bloom import transition_matrix
 from hushuffle.questions.bloom.transition import BUFFLING
@@ -236,11 +237,11 @@ def _filling(bits: int, ones: int, p: float) -> Floats:
 
 def searched(filters: int, bits: int, delta: float, epsilon: float, *, draws: int, seed: int) -> float:
     """Return the flip probability p from bisection of the simulated epsilon, with the same draws at every p."""
-    low, high = 0.0, 0.5
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _figure(filters, bits, middle, delta, draws, seed) <= epsilon else (middle, high)
-    return high
+
+    def private(p: float) -> bool:
+        return _figure(filters, bits, p, delta, draws, seed) <= epsilon
+
+    return halved(private, good=0.5, bad=0.0, times=_STEPS)
 
 
 def _figure(filters: int, bits: int, p: float, delta: float, draws: int, seed: int) -> float:

@@ -14,9 +14,10 @@ from hushuffle.mechanisms.randomizers import Convention, TargetSampling
 from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.model import Bound, Chart, Claim, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
+from hushuffle.numerics.roots import farthest
 from hushuffle.questions import traffic
 from hushuffle.questions.traffic import published
-from hushuffle_papers.base import Request, chart, claim, every, falling, smallest, study, target
+from hushuffle_papers.base import Request, chart, claim, every, falling, study, target
 
 TARGETS_OF: Final = 20
 
@@ -87,7 +88,7 @@ def least(holds: Callable[[int], bool], most: int) -> int | None:
         if high == most:
             return None
         low, high = high, min(2 * high, most)
-    return smallest(holds, low, high)
+    return farthest(holds, good=high, bad=low)
 
 
 _RATES: Final = tuple(round(0.05 * step, 2) for step in range(1, 20))

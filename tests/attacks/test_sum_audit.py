@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
+from hushuffle._checks import Integers
 from hushuffle.attacks import audit_specification
 from hushuffle.attacks.audit_specification import audit_sum, of_messages, of_pairs, subset_sums
 from hushuffle.attacks.games import Terms
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
-from hushuffle.mechanisms.split_and_mix import Integers, SplitAndMix
+from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Report
 from hushuffle.randomness import Randomness, reproducible
 from hushuffle.specification.sums import SumSpecification, parse_sum

@@ -9,11 +9,12 @@ from typing import Final, get_args
 import numpy as np
 import pytest
 
+from hushuffle._checks import Floats
 from hushuffle.errors import DataError
 from hushuffle.randomness import reproducible
 from hushuffle_network.queries import PlanSpecification, parse_plan
 from hushuffle_network.queries.analyse import analyse_plan
-from hushuffle_network.queries.query import Floats, Query, Records, Task
+from hushuffle_network.queries.query import Query, Records, Task
 from hushuffle_network.queries.simulate import simulate_plan
 from hushuffle_network.queries.specification import QUERIES
 

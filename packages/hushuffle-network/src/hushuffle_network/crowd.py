@@ -11,11 +11,12 @@ from typing import Final
 import numpy as np
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
+from hushuffle._checks import Integers
 from hushuffle.randomness import Randomness
 from hushuffle_network import formats
 from hushuffle_network.batches import Onions
 from hushuffle_network.promise import TaskPromise
-from hushuffle_network.queries.query import Integers, Rows
+from hushuffle_network.queries.query import Rows
 from hushuffle_network.relay import REQUEST
 from hushuffle_network.target import ENTRY, entry_of
 from hushuffle_network.task import TaskDocument

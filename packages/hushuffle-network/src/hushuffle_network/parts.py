@@ -15,14 +15,13 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from pydantic import Field, ValidationError, field_validator
 
-from hushuffle._checks import fail
+from hushuffle._checks import Floats, fail
 from hushuffle.errors import DataError
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.plans import use_chance
 from hushuffle_network.batches import Head, Link, check_trail
 from hushuffle_network.fields import DocumentPart, refuse_field, utc_text
 from hushuffle_network.promise import NEXT, TaskPromise
-from hushuffle_network.queries.query import Floats
 from hushuffle_network.task import TaskDocument, canonical
 
 _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)

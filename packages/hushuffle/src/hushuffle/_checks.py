@@ -13,6 +13,11 @@ import numpy.typing as npt
 
 from hushuffle.errors import DataError, InvalidInputError, Problem, UnsupportedProtocolError
 
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+
 
 def fail(message: str) -> NoReturn:
     """Raise `DataError(message)` without the original exception, whose text may quote private data."""

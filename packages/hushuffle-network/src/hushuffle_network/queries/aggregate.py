@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from hushuffle import plans
-from hushuffle._checks import fail
+from hushuffle._checks import Floats, Integers, fail
 from hushuffle.errors import Problem
 from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.plans import GroupingQuery, GroupingSet, GroupStatistics, Plan, ResultNoise, Traffic, group_statistics
@@ -26,18 +26,7 @@ from hushuffle.specification._base import Name, Section
 from hushuffle_network.queries import columns as reading
 from hushuffle_network.queries.aggregate_run import result_tables, run_aggregate, simulated
 from hushuffle_network.queries.columns import Generated, GroupingColumn, Groups, Names, Range
-from hushuffle_network.queries.query import (
-    DeviceQuery,
-    Floats,
-    Integers,
-    Query,
-    Records,
-    Rows,
-    Simulated,
-    Task,
-    data_or_generated,
-    table,
-)
+from hushuffle_network.queries.query import DeviceQuery, Query, Records, Rows, Simulated, Task, data_or_generated, table
 
 
 class Aggregate(Task):

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks, plans
+from hushuffle._checks import Floats
 from hushuffle.model import Cell, Table, number
 from hushuffle.plans.aggregates import column_of
 from hushuffle.randomness import Randomness, secure
 from hushuffle_network.queries.exchange import Exchange, asked_rows, exchange
-from hushuffle_network.queries.query import Floats, Simulated
+from hushuffle_network.queries.query import Simulated
 
 _MOST_GROUPS: Final = 100
 _NOTHING: Final = "-"

@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 
 from hushuffle import _checks
+from hushuffle._checks import Integers
 from hushuffle.attacks.audit_study import audit_games
-from hushuffle.attacks.games import Game, Integers, Named, Terms, enough, fair, fit, tell_apart
+from hushuffle.attacks.games import Game, Named, Terms, enough, fair, fit, tell_apart
 from hushuffle.model import Progress, Report, Witness
 from hushuffle.plans import Cluster, Plan
 from hushuffle.questions import dp, traffic

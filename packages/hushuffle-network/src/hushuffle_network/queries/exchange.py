@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Flags, Integers
 from hushuffle.plans import Cluster, Costs, Plan
 from hushuffle.randomness import Randomness, secure
-
-Integers: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,7 +26,7 @@ class Exchange:
     cluster: Cluster
     graph: Integers
     scrambler_of: Integers | None
-    used: Mask = field(repr=False)
+    used: Flags = field(repr=False)
 
     @property
     def received(self) -> Integers:

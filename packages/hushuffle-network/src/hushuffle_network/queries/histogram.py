@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from hushuffle import plans
-from hushuffle._checks import fail
+from hushuffle._checks import Floats, Integers, fail
 from hushuffle.errors import Problem
 from hushuffle.model import HeatMap, Table, number
 from hushuffle.plans import GroupingQuery, GroupingSet, Plan, Traffic, use_chance
@@ -21,18 +21,7 @@ from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Name, Section
 from hushuffle_network.queries.columns import Generated, Intervals, column_problems, columns_of, group_count
 from hushuffle_network.queries.exchange import exchange
-from hushuffle_network.queries.query import (
-    DeviceQuery,
-    Floats,
-    Integers,
-    Query,
-    Records,
-    Rows,
-    Simulated,
-    Task,
-    data_or_generated,
-    table,
-)
+from hushuffle_network.queries.query import DeviceQuery, Query, Records, Rows, Simulated, Task, data_or_generated, table
 
 _MOST_CELLS: Final = 100
 _MOST_DRAWN: Final = 30

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from hushuffle import _checks, plans
-from hushuffle._checks import fail
+from hushuffle._checks import Floats, Integers, fail
 from hushuffle.errors import Problem
 from hushuffle.plans import CentroidNoise, Plan, Traffic
 from hushuffle.plans.builders import Variant
@@ -22,8 +22,6 @@ from hushuffle_network.queries.columns import Finite, Positive, Range, range_pro
 from hushuffle_network.queries.k_means_run import compared, run_k_means
 from hushuffle_network.queries.query import (
     DeviceQuery,
-    Floats,
-    Integers,
     Known,
     MadeUp,
     Query,

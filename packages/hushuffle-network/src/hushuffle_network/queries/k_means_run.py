@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats
 from hushuffle.model import Cell, Chart, Series, Table, number
 from hushuffle.plans import CentroidNoise, Plan
-from hushuffle.plans.centroids import Floats, Points, means, nearest, noisy_means, sums_and_counts
+from hushuffle.plans.centroids import Points, means, nearest, noisy_means, sums_and_counts
 from hushuffle.randomness import Randomness, secure
 from hushuffle_network.queries.exchange import Exchange, exchange
 from hushuffle_network.queries.query import Records, Simulated

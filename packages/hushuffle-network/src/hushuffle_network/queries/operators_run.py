@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle._checks import Flags, Floats, Integers
 from hushuffle.model import Cell, Chart, Series, Table, number
 from hushuffle.plans import Cluster, GroupStatistics, Plan, ResultNoise, group_statistics, use_chance
-from hushuffle.plans.centroids import Mask, means, noisy_means, sums_and_counts
+from hushuffle.plans.centroids import means, noisy_means, sums_and_counts
 from hushuffle.plans.result_noise import discrete_laplace, noise_rate
 from hushuffle.randomness import Randomness
 from hushuffle_network.queries.aggregate_run import result_tables
@@ -24,7 +25,7 @@ from hushuffle_network.queries.operators import (
     IterateOperator,
     JoinOperator,
 )
-from hushuffle_network.queries.query import Floats, Integers, Records, Simulated
+from hushuffle_network.queries.query import Records, Simulated
 
 _MOST_KEYS: Final = 100
 _FIRST_MODELS: Final = 2
@@ -85,7 +86,7 @@ class _OperatorRun:
         codes = {name: rows[:, place].astype(np.int64) for place, name in enumerate(columns)}
         return codes | {name: rows[:, len(columns) + place] for place, name in enumerate(self.graph.numbers)}
 
-    def selected(self, name: str) -> Mask:
+    def selected(self, name: str) -> Flags:
         """Return which rows a select keeps, shape (n,); all for "people"."""
         mask, table = np.ones(self.records.n, dtype=np.bool_), self.table
         for column, labels in self.graph.selected(name).items():
@@ -93,7 +94,7 @@ class _OperatorRun:
             mask &= np.isin(table[column], [groups.index(label) for label in labels])
         return mask
 
-    def send(self, cluster: Cluster, own: Integers, selected: Mask) -> tuple[Exchange, Mask]:
+    def send(self, cluster: Cluster, own: Integers, selected: Flags) -> tuple[Exchange, Flags]:
         """Return the exchange of a cluster's rows, and which rows arrive; rows that are not selected go last."""
         rows = np.sort(np.concatenate([self._rows[name] for name in cluster.reads]))
         targets = np.where(selected, own, cluster.targets - 1)[rows]
@@ -224,11 +225,11 @@ class _Fit:
         """Return each row's own node."""
         return np.abs(self._missed(models)).argmin(axis=1) if self.codes is None else self.codes
 
-    def error(self, models: Floats, selected: Mask) -> float:
+    def error(self, models: Floats, selected: Flags) -> float:
         """Return the mean squared error of the selected rows, each with its best model."""
         return float((self._missed(models)[selected] ** 2).min(axis=1).mean()) if selected.any() else 0.0
 
-    def updated(self, models: Floats, used: Mask, rng: Randomness | None) -> Floats:
+    def updated(self, models: Floats, used: Flags, rng: Randomness | None) -> Floats:
         """Return the models after one round: with noise and clipped updates, or without both if `rng` is None."""
         own, noise, pooled = self.own(models), self.iterate.noise, self.codes is not None
         missed = self._missed(models)

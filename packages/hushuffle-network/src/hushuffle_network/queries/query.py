@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
+from hushuffle._checks import Floats, Integers
 from hushuffle.errors import Problem
 from hushuffle.model import Chart, HeatMap, Table
 from hushuffle.plans import Plan, Traffic
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from hushuffle.tables.categories import Categories
     from hushuffle.tables.private import PrivateTable
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Integers: TypeAlias = npt.NDArray[np.int64]
 Rows: TypeAlias = npt.NDArray[np.floating]
 
 

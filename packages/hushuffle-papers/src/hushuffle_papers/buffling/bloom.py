@@ -7,15 +7,13 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from hushuffle._checks import Floats
 from hushuffle.model import Cell, HeatMap, Report, Series, Table, number
 from hushuffle.questions.bloom import transition as snr
 from hushuffle.questions.bloom.transition import BUFFLING
 from hushuffle_papers.base import Request, chart, claim, study, target
 from hushuffle_papers.diagram import LabelRelation, drawn
-
-Floats = npt.NDArray[np.float64]
 
 _BITS: Final = 1000
 _SKEWS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)

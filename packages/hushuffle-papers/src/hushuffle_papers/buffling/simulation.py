@@ -9,9 +9,9 @@ from itertools import combinations_with_replacement, permutations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import binom
 
+from hushuffle._checks import Floats
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping
 from hushuffle.mechanisms.shufflers import UniformShuffle
@@ -21,8 +21,6 @@ from hushuffle.questions import bloom, dp
 from hushuffle.questions.bloom import transition_matrix
 from hushuffle.questions.bloom.transition import BUFFLING
 from hushuffle_papers.base import Request, chart, claim, said, study, target
-
-Floats = npt.NDArray[np.float64]
 
 _TARGET: Final = 0.5
 Case = tuple[int, int, float, float]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from hushuffle._checks import Floats
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import TargetSampling
@@ -205,8 +205,6 @@ def _errors(samples: int) -> tuple[list[float], float]:
     )
     return [abs(value / exact - 1) for value in estimates], exact
 
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 RUNS: Final = 7e8
 _SAME: Final = 0.15

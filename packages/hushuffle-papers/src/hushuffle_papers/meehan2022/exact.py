@@ -7,6 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
+from hushuffle._checks import Floats, Integers
 from hushuffle.attacks.inference import ATTACK, accuracy
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import Shuffler
@@ -27,8 +28,6 @@ from hushuffle_papers.meehan2022.runs import (
     TREES,
     UNIFORM,
     Case,
-    Floats,
-    Integers,
     RepeatedMeasurement,
     Score,
     ShuffleStep,

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle._checks import Floats
 from hushuffle.attacks.inference import ATTACK
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.model import Report, Series, Table
@@ -181,8 +182,6 @@ def _people(group: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) -
 def _reports(people: Sequence[int]) -> str:
     return " ".join(f"y{person}" for person in people)
 
-
-Floats = npt.NDArray[np.float64]
 
 CLASSES: Final = (0, 0, 0, 1, 1, 1)
 """Public information t about each person."""

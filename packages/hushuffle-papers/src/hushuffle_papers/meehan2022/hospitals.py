@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats, Integers
 from hushuffle.attacks.inference import ATTACK
 from hushuffle.model import Report, Warned
 from hushuffle.model.report import software
@@ -18,9 +18,6 @@ from hushuffle_papers.base import Request, claim, study, target
 from hushuffle_papers.meehan2022 import runs
 from hushuffle_papers.meehan2022.attack import SPANS, alpha_verdict, spans
 from hushuffle_papers.meehan2022.runs import ALPHA, EXACT, LOCAL, PUBLISHED, TREES, Case
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 METHODS: Final = ("private insurance", "Medicaid", "Medicare", "charity")
 

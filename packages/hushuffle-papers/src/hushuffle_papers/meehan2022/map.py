@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats, Integers
 from hushuffle.attacks.inference import ATTACK, library, one_thread
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle, Shuffler, UniformShuffle
@@ -20,7 +21,7 @@ from hushuffle.questions import order
 from hushuffle.randomness import reproducible
 from hushuffle_papers.base import Request, claim, study, target
 from hushuffle_papers.meehan2022.data import LABELS, coarse
-from hushuffle_papers.meehan2022.runs import LOCAL, UNIFORM, Floats, Integers, ShuffleStep, step, syn
+from hushuffle_papers.meehan2022.runs import LOCAL, UNIFORM, ShuffleStep, step, syn
 
 _MOST: Final = 4000
 """Largest number of people: time grows with the cube of their number, memory with the square."""

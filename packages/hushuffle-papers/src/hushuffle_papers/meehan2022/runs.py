@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array, vstack
 from scipy.sparse.linalg import eigsh
 
+from hushuffle._checks import Floats, Integers
 from hushuffle.attacks.inference import (
     choose_voters,
     learned_shares,
@@ -30,9 +30,6 @@ from hushuffle.questions import order
 from hushuffle.randomness import reproducible
 from hushuffle_papers.base import Request, chart
 from hushuffle_papers.meehan2022.data import SocialGraph, crescents, load_census, load_graph
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 EPSILON: Final = 2.5
 ALPHA: Final = 4.0

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from hushuffle._checks import Floats
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, MatrixRandomizer, Mechanism, RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle
@@ -203,8 +203,6 @@ def losses_by_buckets(people: SampledPeople, sweep: Sequence[int], request: Requ
         citations=(PIE.at("figure 12 and Theorem 4.8"),),
     )
 
-
-Floats = npt.NDArray[np.float64]
 
 _PEOPLE: Final = 6
 _K: Final = 4

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from hushuffle._checks import Floats
 from hushuffle.attacks import linkage
 from hushuffle.attacks.detection import detection_curve
 from hushuffle.mechanisms.protocol import Protocol
@@ -282,8 +282,6 @@ def _settings(request: Request, places: Events, rounds: int) -> tuple[tuple[str,
         *settings(request, places=places),
     )
 
-
-Floats = npt.NDArray[np.float64]
 
 MARKOV: Final = "Markov model"
 SHARED_OUT: Final = "Markov model, per event"

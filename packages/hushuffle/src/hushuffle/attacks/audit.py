@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats, Integers
 from hushuffle.attacks.learned import codes_of, columns_of, one_input_only, one_sided, scorer
 from hushuffle.attacks.measured import Measurement, OneSided, measure, with_one_sided
 from hushuffle.mechanisms.protocol import Protocol
@@ -211,9 +212,6 @@ def audit_protocol(
     names = (str(values[0]), str(values[1]))
     return measure(scores, claimed=claimed, delta=delta, confidence=confidence, names=names, ratios=True)
 
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Integers: TypeAlias = npt.NDArray[np.int64]
 
 _TOGETHER: Final = 1 << 20
 """Number of random messages that are drawn in one call."""

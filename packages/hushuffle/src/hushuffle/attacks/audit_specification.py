@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from hushuffle._checks import Floats, Integers
 from hushuffle.attacks.audit_study import Audited, Options, audit_deployment, audit_games, audit_report, played_games
 from hushuffle.attacks.games import Game, Named, Terms, enough, fair, filter_games, refuse, round_games, tell_apart
 from hushuffle.attacks.measured import measure
@@ -134,8 +134,6 @@ def audit_reach(specification: Specification, *, base_folder: Path = Path(), **o
     return audit_games(named, about=about, messages=messages, **options)
 
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Score = Callable[[SplitAndMix, Integers], Floats]
 """Takes mixed messages, shape (releases, messages); a larger score is evidence for the target's highest number."""
 

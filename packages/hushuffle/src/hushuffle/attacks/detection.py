@@ -10,12 +10,11 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from hushuffle import _checks
+from hushuffle._checks import Floats
 from hushuffle.attacks.inference import library
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import PIE
 from hushuffle.numerics.trials import clopper_pearson
-
-Floats = npt.NDArray[np.float64]
 
 DETECTION: Final = Citation(
     key="martin1997",

@@ -7,9 +7,9 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, NoReturn, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats, Integers
 from hushuffle.attacks.audit import relative, tallied
 from hushuffle.attacks.detection import rate_interval
 from hushuffle.errors import UnsupportedProtocolError
@@ -21,9 +21,6 @@ from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, logo_counts
 from hushuffle.model import Bound, Histogram
 from hushuffle.questions import bloom, dp, pie, qif
 from hushuffle.randomness import KeyedRandomness, Randomness, secure
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Integers: TypeAlias = npt.NDArray[np.int64]
 
 _FEWEST: Final = 200
 _BLOCK: Final = 1 << 22

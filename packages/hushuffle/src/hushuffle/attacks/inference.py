@@ -15,11 +15,10 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from hushuffle import _checks
+from hushuffle._checks import Floats
 from hushuffle.errors import MissingDependencyError, NumericalError
 from hushuffle.model import Citation
 from hushuffle.model.groups import Groups, Integers
-
-Floats = npt.NDArray[np.float64]
 
 ATTACK: Final = Citation(
     key="meehan2022",

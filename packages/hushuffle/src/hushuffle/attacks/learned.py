@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Flags, Floats
 from hushuffle.attacks.inference import library, one_thread
 from hushuffle.attacks.measured import promise
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
 Codes: TypeAlias = npt.NDArray[np.int32]
 Scorer: TypeAlias = Callable[[Codes], Floats]
 """Takes reports as codes, shape (reports, pieces); returns the evidence of each report for the first input."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats
 from hushuffle.model import Bound, Citation
 from hushuffle.numerics.trials import least_log_ratio
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 AUDIT: Final = Citation(
     key="jagielski2020",

@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from hushuffle._checks import Floats, Integers
 from hushuffle.attacks.detection import rate_interval
-from hushuffle.attacks.games import Floats, Game, Integers, Named, Terms, enough, refuse, tell_apart
+from hushuffle.attacks.games import Game, Named, Terms, enough, refuse, tell_apart
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import MallowsShuffle, Reveals
 from hushuffle.questions import order

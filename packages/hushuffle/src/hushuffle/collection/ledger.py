@@ -25,11 +25,10 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
-from hushuffle._checks import fail
+from hushuffle._checks import Words, fail
 from hushuffle.collection.record_tags import (
     PAIR,
     Entries,
-    Words,
     leave_traces,
     old_ledgers,
     put_away,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import polars as pl
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
-from hushuffle._checks import fail
+from hushuffle._checks import Words, fail
 from hushuffle.files.buckets import Buckets
 from hushuffle.files.private_files import flush_folder, mark_once, write_private
 from hushuffle.files.secret_keys import damaged, derived, fingerprint, key_folder, state_folder
@@ -27,7 +27,6 @@ from hushuffle.tables.csv_form import UnreadableFile
 from hushuffle.tables.parquet import read_parquet
 from hushuffle.tables.people import normal_ids
 
-Words = npt.NDArray[np.uint64]
 _PAIR_TYPE: Final = np.dtype(("<u8", (2,)))
 
 PAIR: Final = 16

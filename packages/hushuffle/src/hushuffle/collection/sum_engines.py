@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import numpy as np
 
-from hushuffle.collection.engines.kernel import AnyKernel, Integers, Keyed, Words
+from hushuffle._checks import Integers, Words
+from hushuffle.collection.engines.kernel import AnyKernel, Keyed
 from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers, written_normally
 from hushuffle.collection.release import batches_of
 from hushuffle.collection.request import Asked, Request

@@ -19,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.estimation.reach import QUESTIONS, Question, Reach, inclusion_exclusion
 from hushuffle.mechanisms.column_views import ColumnCounts, ColumnView, ColumnViews
 from hushuffle.mechanisms.sketches import per_bit
 
-Array = npt.NDArray[np.float64]
 Condition = Callable[..., npt.NDArray[np.bool_]]
 """A condition on publishers: from a Boolean array for each publisher to a Boolean array of the same shape."""
 
@@ -167,9 +167,9 @@ class _Shows:
     """
 
     masks: tuple[int, ...]
-    rows: Array
-    variances: Array
-    shares: Array
+    rows: Floats
+    variances: Floats
+    shares: Floats
 
     @classmethod
     def of(cls, view: ColumnView, publishers: tuple[int, ...], needed: Sequence[int]) -> _Shows:
@@ -200,23 +200,23 @@ class _Shows:
         return cls(masks=masks, rows=np.ones((len(masks), 1)), variances=variances, shares=np.zeros(len(masks)))
 
     @staticmethod
-    def _merged(view: ColumnView, cells: Array, publishers: tuple[int, ...]) -> Array:
+    def _merged(view: ColumnView, cells: Floats, publishers: tuple[int, ...]) -> Floats:
         """Return the sums of the values of all bit patterns that agree on `publishers`."""
         width = len(view.publishers)
         away = tuple(width - 1 - bit for bit, each in enumerate(view.publishers) if each not in publishers)
-        merged: Array = cells.reshape((2,) * width).sum(axis=away).reshape(-1)
+        merged: Floats = cells.reshape((2,) * width).sum(axis=away).reshape(-1)
         return merged
 
-    def read(self, view: ColumnView, counts: Array, publishers: tuple[int, ...], columns: int) -> Array:
+    def read(self, view: ColumnView, counts: Floats, publishers: tuple[int, ...], columns: int) -> Floats:
         """Return the estimates of z_U, shape (sets,)."""
-        cells: Array = counts - view.means
+        cells: Floats = counts - view.means
         if view.shows == "union":
             return columns - cells[: len(self.masks)]
         if view.shows == "contacts":
             cells -= (cells.sum() - columns) / cells.size
             return cells[: len(self.masks)]
         merged = cells if view.shows == "pairs" else self._merged(view, cells, publishers)
-        values: Array = self.rows @ merged + columns * self.shares
+        values: Floats = self.rows @ merged + columns * self.shares
         return values
 
 
@@ -229,7 +229,7 @@ class _Needed:
     publishers: tuple[int, ...]
     joint: tuple[int, ...]
     masks: tuple[int, ...]
-    weights: Array
+    weights: Floats
     shows: Mapping[int, _Shows]
 
     @classmethod
@@ -258,7 +258,7 @@ class _Needed:
         return cls._with(design, name, own, joint, tuple(used.tolist()), every[used])
 
     @classmethod
-    def _with(cls, design: ColumnViews, name: str, own: Any, joint: Any, masks: Any, weights: Array) -> _Needed:
+    def _with(cls, design: ColumnViews, name: str, own: Any, joint: Any, masks: Any, weights: Floats) -> _Needed:
         closed = {first | second for first in masks for second in masks}
         seen = {place: _Shows.of(view, joint, sorted(closed)) for place, view in enumerate(design.views)}
         shows = {place: part for place, part in seen.items() if part.masks}
@@ -275,21 +275,21 @@ class _Needed:
         return tuple(each for bit, each in enumerate(self.joint) if mask >> bit & 1)
 
     @cached_property
-    def _shares(self) -> dict[int, Array]:
+    def _shares(self) -> dict[int, Floats]:
         """For each view, its share in the estimate of each of `masks`, inverse to its variance, shape (sets,)."""
         precision = {place: 1 / np.maximum(noise, _LEAST_NOISE) for place, noise in self._noises.items()}
         total = sum(precision.values())
         return {place: each / total for place, each in precision.items()}
 
     @cached_property
-    def _noises(self) -> dict[int, Array]:
+    def _noises(self) -> dict[int, Floats]:
         """For each view, the variance of its estimate of each of `masks` (infinite: not shown), shape (sets,)."""
         return {
             place: self._placed(part, part.rows**2 @ part.variances, missing=math.inf)
             for place, part in self.shows.items()
         }
 
-    def _placed(self, part: _Shows, values: Array, *, missing: float) -> Array:
+    def _placed(self, part: _Shows, values: Floats, *, missing: float) -> Floats:
         own = dict(zip(part.masks, values.tolist(), strict=True))
         return np.array([own.get(mask, missing) for mask in self.masks])
 
@@ -332,7 +332,7 @@ class _Needed:
             publishers=self.publishers,
         )
 
-    def _noise(self, slopes: Array) -> float:
+    def _noise(self, slopes: Floats) -> float:
         """Return the variance of the sum of `slopes` times the estimates of z_U, over the dummies."""
         total = 0.0
         for place, part in self.shows.items():
@@ -341,13 +341,13 @@ class _Needed:
         return total
 
 
-def _parts(variances: Array) -> Array:
+def _parts(variances: Floats) -> Floats:
     """Return the shares of the variances in their sum; equal shares without any noise."""
     total = variances.sum()
     return variances / total if total > 0 else np.full(variances.size, 1 / variances.size)
 
 
-def _weights_of(condition: Condition, width: int) -> Array:
+def _weights_of(condition: Condition, width: int) -> Floats:
     """Return the weight of the reach of each set of publishers in the number of people who satisfy a condition."""
     sets = np.arange(1 << width)
     holds = np.asarray(condition(*(sets >> bit & 1 == 1 for bit in range(width))))

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushuffle import _checks
+from hushuffle._checks import Floats
 from hushuffle.errors import NumericalError
-from hushuffle.estimation.column_views import WEAKEST, Array
+from hushuffle.estimation.column_views import WEAKEST
 from hushuffle.mechanisms.column_views import ColumnCounts, ColumnView, ColumnViews
 
 
@@ -21,8 +22,8 @@ class Frequencies:
     Estimates and errors have shape (most,). Estimates are not clipped.
     """
 
-    estimates: Array
-    standard_errors: Array
+    estimates: Floats
+    standard_errors: Floats
     publishers: tuple[int, ...]
 
 
@@ -77,7 +78,7 @@ def _contacts(design: ColumnViews) -> int:
     return max(shown, key=lambda place: design.views[place].cells)
 
 
-def _frequencies(design: ColumnViews, view: ColumnView, cells: Array) -> Frequencies:
+def _frequencies(design: ColumnViews, view: ColumnView, cells: Floats) -> Frequencies:
     """Return the frequencies from estimated counts of columns by their contacts, which sum to the columns."""
     m, size = design.columns, cells.size
     q = cells / m

@@ -7,12 +7,10 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.estimation.expectations import PENALTIES, Expectations, Floats
-
-Integers = npt.NDArray[np.int64]
+from hushuffle._checks import Floats, Integers
+from hushuffle.estimation.expectations import PENALTIES, Expectations
 
 _STEPS: Final = 10_000
 _GAIN: Final = 1e-3  # gain of log-likelihood per step at which iteration stops (Li et al. 2020)

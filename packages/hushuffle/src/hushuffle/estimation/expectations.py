@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats
 from hushuffle.mechanisms.randomizers import Mechanism
-
-Floats = npt.NDArray[np.float64]
 
 PENALTIES: Final = 10.0 ** np.arange(-12, 1, 2)
 """Penalties on squared scores, relative to the level with the most informative reports."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats
 from hushuffle.mechanisms.randomizers import Bits
 from hushuffle.mechanisms.sketches import per_bit
 from hushuffle.mechanisms.sketches.filters import MOST_COUNTED
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
 
 Reports = Transcript | npt.NDArray[np.int64] | Histogram
-Array = npt.NDArray[np.float64]
 
 _DENSE = 10
 _QUESTION = "Reach estimation"
@@ -35,7 +35,7 @@ class LogoEstimate:
     Source: docs/theory/estimation.md, Theorem 6.
     """
 
-    counts: Array
+    counts: Floats
     released: npt.NDArray[np.int64]
     flip: float
 
@@ -45,13 +45,13 @@ class LogoEstimate:
         return self.counts.size.bit_length() - 1
 
     @property
-    def standard_errors(self) -> Array:
+    def standard_errors(self) -> Floats:
         """The standard error of each count over the flips, shape (2**k,); a negative variance estimate counts as 0."""
         return np.sqrt(
             np.maximum(per_bit(inverse(self.flip) ** 2, self.released.astype(np.float64)) - self.counts, 0.0)
         )
 
-    def covariance_times(self, vector: npt.ArrayLike) -> Array:
+    def covariance_times(self, vector: npt.ArrayLike) -> Floats:
         """Return the covariance matrix of the counts times `vector`, shape (2**k,), in O(k 2**k).
 
         Raises:
@@ -63,7 +63,7 @@ class LogoEstimate:
         back = inverse(self.flip)
         return per_bit(back, self.released * per_bit(back, v)) - self.counts * v
 
-    def covariance(self) -> Array:
+    def covariance(self) -> Floats:
         """Return the covariance matrix of the counts, shape (2**k, 2**k); k <= 10.
 
         Raises:
@@ -107,7 +107,7 @@ def true_logos(reports: Reports, *, protocol: Protocol) -> LogoEstimate:
     return LogoEstimate(counts=per_bit(inverse(flip), counts.astype(np.float64)), released=counts, flip=flip)
 
 
-def inverse(flip: float) -> Array:
+def inverse(flip: float) -> Floats:
     """Return the inverse of the flipping matrix [[q, p], [p, q]], q = 1 - p, shape (2, 2)."""
     keep = 1 - flip
     return np.array([[keep, -flip], [-flip, keep]]) / (keep - flip)

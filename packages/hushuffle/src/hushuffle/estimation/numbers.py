@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats
 from hushuffle.estimation.distribution import LARGEST, cumulative_ends, quantile_ends, smoothed_shares, thresholds
-from hushuffle.estimation.expectations import Expectations, Floats
+from hushuffle.estimation.expectations import Expectations
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import Histogram, NumberGrid, Transcript, released_reports

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats
 from hushuffle.errors import NumericalError
-from hushuffle.estimation.logos import Array, Reports, flipping, inverse, marginal
+from hushuffle.estimation.logos import Reports, flipping, inverse, marginal
 from hushuffle.mechanisms.sketches import per_bit
 from hushuffle.mechanisms.sketches.filters import MOST_HASHES
 from hushuffle.model import Bound, Citation
@@ -186,7 +187,7 @@ def _ask(
 
 
 def _answer(
-    question: Question, counts: Array, publishers: tuple[int, ...], *, width: int, flip: float, hashes: int
+    question: Question, counts: Floats, publishers: tuple[int, ...], *, width: int, flip: float, hashes: int
 ) -> Reach:
     weights = inclusion_exclusion(question, publishers, width)
     back = inverse(flip)
@@ -207,14 +208,14 @@ def _answer(
     return Reach(estimate=estimate, standard_error=math.sqrt(variance), question=question, publishers=publishers)
 
 
-def _spread(counts: Array, influence: Array) -> float:
+def _spread(counts: Floats, influence: Floats) -> float:
     """Return m times the variance of `influence` over the m columns."""
     m = counts.sum()
     centred = influence - counts @ influence / m
     return float(counts @ centred**2)
 
 
-def _refuse_full(counts: Array, empty: float, widest: int, back: Array) -> None:
+def _refuse_full(counts: Floats, empty: float, widest: int, back: Floats) -> None:
     """Raise `NumericalError` unless `empty` columns are significantly many, given the noise of the union `widest`."""
     unit = np.zeros_like(counts)
     unit[widest] = 1.0
@@ -228,7 +229,7 @@ def _refuse_full(counts: Array, empty: float, widest: int, back: Array) -> None:
         raise NumericalError(message)
 
 
-def inclusion_exclusion(question: Question, publishers: tuple[int, ...], width: int) -> Array:
+def inclusion_exclusion(question: Question, publishers: tuple[int, ...], width: int) -> Floats:
     """Return the weight of the reach of each set S of publishers in the answer to `question`, shape (2**width,)."""
     everyone, chosen = (1 << width) - 1, sum(1 << each for each in publishers)
     weights = np.zeros(1 << width)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle._checks import Floats
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.numerics import binomial
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.randomizers.report_law import Support
     from hushuffle.mechanisms.shufflers import DummyLaw, GeometricDummies, LaplaceNoise
 
-Floats = npt.NDArray[np.float64]
 
 _LOG_TAIL: Final = -60.0  # logarithm of the probability omitted from the sum over dummies
 _TOLD_APART: Final = 1e-7  # largest deviation of matrix @ weights from the identity

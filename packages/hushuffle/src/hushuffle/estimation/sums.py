@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats
 from hushuffle.mechanisms.split_and_mix import WRAP, SplitAndMix
-
-Floats = npt.NDArray[np.float64]
 
 _SHOWN: Final = 12
 _WIDE: Final = 9.0

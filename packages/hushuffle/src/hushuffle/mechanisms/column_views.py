@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats, Integers
 from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
 from hushuffle.mechanisms.shufflers.source import GeometricDummies
 from hushuffle.mechanisms.sketches.filters import MOST_BITS, MOST_HASHES
@@ -27,8 +28,6 @@ from hushuffle.randomness import secure
 if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Dummies = DummyLaw | GeometricDummies
 Shown = Literal["union", "pairs", "patterns", "contacts"]
 SHOWN: Final[tuple[Shown, ...]] = get_args(Shown)

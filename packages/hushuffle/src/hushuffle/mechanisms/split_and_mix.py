@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Integers
 from hushuffle.mechanisms.polya_law import SCALE, PolyaLaw, ratio_of
 from hushuffle.model import NumberGrid
 from hushuffle.model.number_grid import PARTS
@@ -26,7 +27,6 @@ from hushuffle.randomness import secure
 if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
 
-Integers = npt.NDArray[np.int64]
 
 MOST_PEOPLE: Final = 10**9
 MOST_COORDINATES: Final = 1024

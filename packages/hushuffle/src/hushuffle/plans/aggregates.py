@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Flags, Floats, Integers
 
 Function = Literal["count", "sum", "avg", "min", "max"]
-Floats: TypeAlias = npt.NDArray[np.float64]
-Integers: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _MOST_GROUPS: Final = 10**7
 
@@ -213,7 +211,7 @@ class GroupStatistics:
 
 
 def group_statistics(
-    query: GroupingQuery, position: int, table: Mapping[str, npt.ArrayLike], *, used: Mask | None = None
+    query: GroupingQuery, position: int, table: Mapping[str, npt.ArrayLike], *, used: Flags | None = None
 ) -> GroupStatistics:
     """Return statistics of grouping set number `position` over the rows with `used`, shape (n,) (default: all).
 

@@ -11,13 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Flags, Floats, Integers
 from hushuffle.plans.plan import Release
 from hushuffle.randomness import Randomness, secure
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Points: TypeAlias = npt.NDArray[np.floating]
-Integers: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 Noise = Literal["gaussian", "laplace"]
 
 _BLOCK: Final = 1 << 22
@@ -102,7 +100,7 @@ def nearest(points: Points, centroids: Points) -> Integers:
     return result
 
 
-def sums_and_counts(points: Points, codes: Integers, k: int, *, used: Mask | None = None) -> tuple[Floats, Floats]:
+def sums_and_counts(points: Points, codes: Integers, k: int, *, used: Flags | None = None) -> tuple[Floats, Floats]:
     """Return the sum, shape (k, dimensions), and number, shape (k,), of the `used` points of each of k centroids.
 
     >>> sums, counts = sums_and_counts(np.array([[1.0], [3.0], [9.0]]), np.array([0, 0, 1]), 2)

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.plans.aggregates import Floats, GroupingQuery, Integers, Mask
+from hushuffle._checks import Flags, Floats, Integers
+from hushuffle.plans.aggregates import GroupingQuery
 from hushuffle.randomness import Randomness, secure
 
 _UNIT: Final = 1 << 62
@@ -174,7 +175,7 @@ def discrete_laplace(rate: int, size: int, *, rng: Randomness) -> list[int]:
     return drawn
 
 
-def _falls(numbers: Integers, rng: Randomness) -> Mask:
+def _falls(numbers: Integers, rng: Randomness) -> Flags:
     """Return Bernoulli trials, each True with probability e**(-number/2**62)."""
     heads, left, turn = np.ones(numbers.size, dtype=np.bool_), np.arange(numbers.size), 1
     while left.size:

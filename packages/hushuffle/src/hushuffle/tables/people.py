@@ -13,10 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hushuffle._checks import fail
-
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
+from hushuffle._checks import Integers, Words, fail
 
 _ROOM: Final = 1 << 20
 """Number of surplus records in memory before records beyond the limit are dropped."""

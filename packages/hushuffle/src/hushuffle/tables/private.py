@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle import _checks
-from hushuffle._checks import fail
+from hushuffle._checks import Flags, fail
 from hushuffle.model import Domain, Population, Warned
 from hushuffle.randomness import Randomness, secure
 from hushuffle.tables.categories import (
@@ -32,15 +32,7 @@ from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.labels import FROM_DATA, Tidying
 from hushuffle.tables.people import FewOfEach
 from hushuffle.tables.reader import Faults, Part, TableReader, open_all, open_source
-from hushuffle.tables.refused import (
-    Mask,
-    RefusedRecords,
-    all_problems,
-    nameless_records,
-    refuse_all,
-    share,
-    wrong_answers,
-)
+from hushuffle.tables.refused import RefusedRecords, all_problems, nameless_records, refuse_all, share, wrong_answers
 
 BATCH: Final = 1 << 18
 """Approximate number of records of a batch."""
@@ -213,14 +205,14 @@ class Batch:
     """
 
     values: npt.NDArray[np.int64] = field(repr=False)
-    mask: Mask | None = field(default=None, repr=False)
+    mask: Flags | None = field(default=None, repr=False)
     ids: pl.Series | None = field(default=None, repr=False)
     persons: pl.Series | None = field(default=None, repr=False)
     dropped: int = 0
     refused: int = 0
 
     @property
-    def marked(self) -> Mask:
+    def marked(self) -> Flags:
         return np.ones(self.values.size, dtype=np.bool_) if self.mask is None else self.mask
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle import _checks
-from hushuffle._checks import fail
+from hushuffle._checks import Flags, Floats, fail
 from hushuffle.files.causes import cause
 from hushuffle.model.traces import Traces
 from hushuffle.tables.categories import MISSING, NUMBER, TEXT, Rule, given, nulls
@@ -248,16 +248,13 @@ def load_digits(folder: str | Path, *, part: str = "train") -> Digits:
     return Digits(images=images.reshape(len(images), -1), labels=labels)
 
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-
 _MOST_LABELS: Final = 100
 
 
 class Where(TypedDict, total=False):
     """The records that are people: `kept`, shape (records,), marks them, as `Column.kept` does; None: all records."""
 
-    kept: Mask | None
+    kept: Flags | None
     base_folder: Path | None
     form: CsvForm | None
 
@@ -325,7 +322,7 @@ def load_edges(
     *,
     n: int,
     names: npt.NDArray[np.str_] | None = None,
-    kept: Mask | None = None,
+    kept: Flags | None = None,
     base_folder: Path | None = None,
 ) -> npt.NDArray[np.int64]:
     """Return the edges of a public graph, shape (m, 2), people 0..n-1: the first two columns of a file.

@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from hushuffle._checks import Flags
 from hushuffle.errors import DataError
 from hushuffle.model import Warned
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers, Coding, Marks, Rule
 from hushuffle.tables.parquet import ROWS
 from hushuffle.tables.reader import Faults, Part, TableReader
-
-Mask = npt.NDArray[np.bool_]
 
 _REASONS: Final = {UNSEEN: "in no category", OVERLAP: "in several categories", MISSING: "missing"}
 _NAMELESS: Final = {
@@ -44,7 +43,7 @@ class RefusedRecords:
         self._taken: list[tuple[Part, npt.NDArray[np.int64], str]] = []
         self.count = 0
 
-    def take(self, marks: Marks, nameless: Mapping[str, Mask], *, part: Part, start: int) -> Mask:
+    def take(self, marks: Marks, nameless: Mapping[str, Flags], *, part: Part, start: int) -> Flags:
         """Set aside unfit records of a part; return which they are. The first record has number `start`, from 0."""
         numbers = np.array([each.record - 1 - start for each in part.irregular], dtype=np.int64)
         irregular = np.zeros(marks.size, dtype=np.bool_)

@@ -12,13 +12,13 @@ import numpy.typing as npt
 import scipy.sparse
 
 from hushuffle import _checks
+from hushuffle._checks import Floats
 from hushuffle.attacks.linkage.reports import Scene, TraceReports
 from hushuffle.model.traces import Traces
 
 FLOOR: Final = 1e-8
 """The probability that a profile assigns to an event that was never observed, as in the paper."""
 
-Floats = npt.NDArray[np.float64]
 Similarity = Literal["cosine", "tf-idf"]
 _TOGETHER: Final = 256
 SIMILARITIES: Final[tuple[Similarity, ...]] = get_args(Similarity)

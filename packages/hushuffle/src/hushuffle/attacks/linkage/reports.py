@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Floats, Integers
 from hushuffle.attacks.detection import BINOMIAL, rate_interval
 from hushuffle.mechanisms.randomizers import Mechanism, symmetric_law
 from hushuffle.model import Bound, Citation
@@ -17,8 +18,6 @@ from hushuffle.model.citation import PIE
 from hushuffle.model.traces import Traces
 from hushuffle.randomness import Randomness, secure
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Knowledge = Literal["partial", "maximum"]
 Split = Literal["half", "none"]
 

@@ -6,17 +6,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Integers, Words
 from hushuffle.collection.record_tags import MemoizedTags, Tags
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import NumberGrid
 from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.randomness import KeyedRandomness, Randomness, keyed, secure
-
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _BLOCK = 1 << 16  # records per step, so that the working arrays stay in the processor's cache
 

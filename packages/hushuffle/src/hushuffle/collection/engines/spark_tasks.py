@@ -17,8 +17,8 @@ import numpy.typing as npt
 import polars as pl
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from hushuffle._checks import fail
-from hushuffle.collection.engines.kernel import AnyKernel, Integers, Words
+from hushuffle._checks import Integers, Words, fail
+from hushuffle.collection.engines.kernel import AnyKernel
 from hushuffle.collection.record_tags import Tags, record_numbers
 from hushuffle.errors import DataError
 from hushuffle.mechanisms.randomizers import Mechanism

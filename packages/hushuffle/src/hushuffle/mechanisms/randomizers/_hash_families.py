@@ -16,12 +16,9 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from hushuffle._checks import Flags, Integers
 from hushuffle.randomness import Randomness
-
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _STEP: Final = 1 << 20
 """Smallest number of preimages that one step computes."""

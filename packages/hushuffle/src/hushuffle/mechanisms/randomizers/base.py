@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Flags, Integers
 from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.mechanisms.settings import SettingsTable, refused
 from hushuffle.model import Citation, Histogram
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from hushuffle.model.report_layout import ReportLayout
     from hushuffle.randomness import Randomness
 
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _BLOCK: Final = 1 << 16  # records per step: the working arrays stay in the processor's cache
 _CELLS: Final = 1 << 22  # (value, report) pairs processed in one step

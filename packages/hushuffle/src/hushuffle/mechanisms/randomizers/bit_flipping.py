@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Integers
 from hushuffle.errors import Problem
-from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
+from hushuffle.mechanisms.randomizers.base import Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import Bits
 from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.model.report_layout import ReportLayout

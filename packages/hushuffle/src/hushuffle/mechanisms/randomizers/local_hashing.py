@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Flags, Integers
 from hushuffle.errors import Problem
 from hushuffle.mechanisms.randomizers._hash_families import AffineHashes, BinaryHashes, HashFamily
-from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism, truth_threshold
+from hushuffle.mechanisms.randomizers.base import Mechanism, truth_threshold
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, ReportLaw, Support, Symmetric
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 from hushuffle.mechanisms.settings import BEST, SILENT, Setting, SettingsTable

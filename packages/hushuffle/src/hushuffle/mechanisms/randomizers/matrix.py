@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
+from hushuffle._checks import Integers
+from hushuffle.mechanisms.randomizers.base import Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Matrix
 from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.model import Channel

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Flags, Integers
 from hushuffle.errors import Problem
-from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism, in_blocks, truth_threshold
+from hushuffle.mechanisms.randomizers.base import Mechanism, in_blocks, truth_threshold
 from hushuffle.mechanisms.randomizers.report_law import Symmetric
 from hushuffle.mechanisms.settings import SILENT, Setting, SettingsTable
 from hushuffle.model import Histogram, NumberGrid

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
+from hushuffle._checks import Integers
+from hushuffle.mechanisms.randomizers.base import Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import Blanket, ReportLaw
 from hushuffle.mechanisms.settings import SILENT, Setting, SettingsTable
 from hushuffle.model import Channel

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.mechanisms.randomizers.base import Flags, Integers
+from hushuffle._checks import Flags, Integers
 from hushuffle.mechanisms.randomizers.subset_selection import LARGEST_SET, SetReports
 from hushuffle.mechanisms.settings import Setting, SettingsTable
 from hushuffle.model.citation import LADJEL

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle._checks import unsupported
-from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
+from hushuffle._checks import Flags, Integers, unsupported
+from hushuffle.mechanisms.randomizers.base import Mechanism
 from hushuffle.mechanisms.randomizers.bit_flipping import packed_coins
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, OneHot, ReportLaw, Support
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws

@@ -11,7 +11,8 @@ from itertools import permutations
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from hushuffle._checks import Floats
+
 Permutation = npt.NDArray[np.int64]
 """A permutation of the values: entry x is the image of value x, shape (values,)."""
 

@@ -30,10 +30,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle._checks import Integers
 from hushuffle.mechanisms.shufflers._decoding import decode
 from hushuffle.randomness import SCALE, Randomness
-
-Integers = npt.NDArray[np.int64]
 
 _DIGITS: Final = 80
 """Number of bits of a probability: a trial compares 16 random bits with the first 16, and if equal 64 more."""

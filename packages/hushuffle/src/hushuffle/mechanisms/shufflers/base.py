@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import Integers
 from hushuffle.errors import Problem
 from hushuffle.mechanisms.settings import SettingsTable
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
     from hushuffle.mechanisms.shufflers.source import GeometricDummies, LaplaceNoise, Source
     from hushuffle.randomness import Randomness
-
-Integers = npt.NDArray[np.int64]
 
 
 class Reveals(Enum):

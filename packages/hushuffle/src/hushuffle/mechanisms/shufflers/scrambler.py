@@ -9,8 +9,9 @@ from typing import cast
 import numpy as np
 
 from hushuffle import _checks
+from hushuffle._checks import Integers
 from hushuffle.mechanisms.settings import Setting, SettingsTable
-from hushuffle.mechanisms.shufflers.base import Integers, Reveals, Shuffler
+from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
 from hushuffle.mechanisms.shufflers.source import Source
 

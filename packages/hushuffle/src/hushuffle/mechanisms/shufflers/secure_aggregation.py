@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hushuffle import _checks
+from hushuffle._checks import Integers
 from hushuffle.mechanisms.settings import Setting, SettingsTable
-from hushuffle.mechanisms.shufflers.base import Integers, Reveals, Shuffler
+from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.source import LaplaceNoise, Source, Trials
 
 if TYPE_CHECKING:

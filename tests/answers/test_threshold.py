@@ -18,7 +18,7 @@ from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.specification.reading import load
 
 PEOPLE: Final = 400
-TIMES: Final = 1500
+TIMES: Final = 600
 LATE: Final = Threshold(above=30)
 FAKES: Final = Fakes(reports=4, words="4 Sybil clients")
 BINARY: Final = hs.RandomizedResponse(k=2, epsilon=1.0)

@@ -89,35 +89,43 @@ def test_semicolons_and_other_encodings_name_the_key_that_helps(capsys: pytest.C
     assert 'people.csv is not UTF-8 text. Set the encoding in the specification, for example encoding = "' in shown
 
 
+READ_ALL = """
+import contextlib, io, json, sys
+from hushuffle.cli import main
+for command in json.loads(sys.argv[1]):
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        code = main(command)
+    print(json.dumps([code, said.getvalue()]))
+"""
+
+
 @pytest.mark.skipif(os.name != "posix" or not shutil.which("setpriv"), reason="needs setpriv")
-@pytest.mark.parametrize("kind", [".csv", ".csv.gz", ".parquet", "latin", "reports", "specification", "inspect"])
-def test_a_file_that_may_not_be_read_is_not_called_damaged(folder: Path, kind: str) -> None:
-    file = "people.csv"
-    command = ["assess", "survey.toml"]
-    if kind in (".csv.gz", ".parquet"):
-        frame, file = pl.read_csv("people.csv"), f"people{kind}"
-        frame.write_parquet(file) if kind == ".parquet" else frame.write_csv(file, compression="gzip")
-    text = SURVEY.replace("FILE", file)
-    if kind == "latin":
-        text = text.replace('column = "x"', 'column = "x", encoding = "latin-1"')
-    (folder / "survey.toml").write_text(text, encoding="utf-8")
-    if kind == "reports":
-        assert main(["collect", "survey.toml", "--out", "made"]) == Exit.DONE
-        file, command = "made/reports.parquet", ["estimate", "made"]
-    elif kind == "specification":
-        file = "survey.toml"
-    elif kind == "inspect":
-        command = ["inspect", "people.csv"]
-    Path(file).chmod(0)
-    ended = subprocess.run(
-        [*UNPRIVILEGED, sys.executable, "-m", "hushuffle", *command], capture_output=True, text=True, check=False
-    )
+def test_a_file_that_may_not_be_read_is_not_called_damaged(folder: Path) -> None:
+    assert main(["collect", "survey.toml", "--out", "made"]) == Exit.DONE
+    people = pl.read_csv("people.csv")
+    people.write_parquet("people.parquet")
+    people.write_csv("people.csv.gz", compression="gzip")
+    hidden = ["people.csv", "people.csv.gz", "people.parquet", "made/reports.parquet", "hidden.toml"]
+    commands = [["inspect", "people.csv"], ["estimate", "made"], ["assess", "hidden.toml"]]
+    for name, file, more in (("plain", *hidden[:1], ""), ("packed", *hidden[1:2], ""), ("table", *hidden[2:3], ""),
+                             ("latin", *hidden[:1], ', encoding = "latin-1"')):  # fmt: skip
+        text = SURVEY.replace("FILE", file).replace('column = "x"', f'column = "x"{more}')
+        (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+        commands.append(["assess", f"{name}.toml"])
+    Path("hidden.toml").write_text("", encoding="utf-8")
+    for file in hidden:
+        Path(file).chmod(0)
+    words = [*UNPRIVILEGED, sys.executable, "-c", READ_ALL, json.dumps(commands)]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
     if "setpriv:" in ended.stderr:
         pytest.skip("privileges cannot be dropped here")
-    assert ended.returncode == (Exit.USAGE if kind == "specification" else Exit.FAILED)
-    assert "Permission denied" in ended.stderr
-    assert file in ended.stderr
-    assert "damaged" not in ended.stderr
+    found = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [code for code, _ in found] == [Exit.FAILED, Exit.FAILED, Exit.USAGE, *[Exit.FAILED] * 4], ended
+    files = ["people.csv", "made/reports.parquet", "hidden.toml", *hidden[:3], "people.csv"]
+    for (_, said), file in zip(found, files, strict=True):
+        assert "Permission denied" in said
+        assert file in said
+        assert "damaged" not in said
 
 
 UNSEEN = "\x1b[31m\x9b31m\u200e\u200f\u202e\u2066\u2028\u2029\x07"

@@ -198,10 +198,10 @@ def test_three_rounds_agree_with_another_accountant(randomizer: Mechanism, near:
             ratio = sum(number * law[y] / near[y] for y, number in enumerate(count)) / people
             held[place] = math.log(base * ratio)
     accountant = privacy_loss_distribution.from_two_probability_mass_functions(
-        *masses, value_discretization_interval=2e-5, symmetric=False
+        *masses, value_discretization_interval=1e-4, symmetric=False
     )
     backwards = privacy_loss_distribution.from_two_probability_mass_functions(
-        *masses[::-1], value_discretization_interval=2e-5, symmetric=False
+        *masses[::-1], value_discretization_interval=1e-4, symmetric=False
     )
     theirs = max(each.self_compose(3).get_epsilon_for_delta(1e-5) for each in (accountant, backwards))
     ours = hs.dp.compose([(hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=people), 3)], delta=1e-5)

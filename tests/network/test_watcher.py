@@ -91,6 +91,9 @@ def test_a_run_that_is_ended_from_outside_leaves_no_process_and_no_key(tmp_path:
     folder = next(Path(line[-1]).parents[1] for line in nodes.values() if line[-1].endswith(".toml"))
     assert (folder / "issuer" / "issuer.keys").exists()
     parent.send_signal(number)
+    if number == signal.SIGTERM:  # the parent gives its services seconds to end, also after a hang-up; see there
+        wait(lambda: not all(running(pid) for pid in nodes))
+        os.kill(held, signal.SIGCONT)
     code = parent.wait(LONG)
     assert code == (-signal.SIGKILL if number == signal.SIGKILL else 130)
     try:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, product
+from math import lcm
 
 Column = tuple[int, ...]
+Number = int | Fraction
 Law = Mapping[int, Fraction] | tuple[Mapping[int, Fraction], Mapping[int, Fraction]]
 """The dummies of each count; or those of the first count (of pairs: of each publisher's), and of each other."""
 Shown = tuple[str, tuple[int, ...], int]
@@ -64,10 +66,12 @@ def release(views: Sequence[tuple[Shown, Law]], columns: Sequence[Column]) -> di
 
 
 def divergence(
-    first: Mapping[tuple[int, ...], Fraction], second: Mapping[tuple[int, ...], Fraction], growth: Fraction
+    first: Mapping[tuple[int, ...], Number], second: Mapping[tuple[int, ...], Number], growth: Fraction
 ) -> Fraction:
-    gaps = (chance - growth * second.get(outcome, Fraction(0)) for outcome, chance in first.items())
-    return sum((gap for gap in gaps if gap > 0), Fraction(0))
+    """Return the divergence of two distributions, or its multiple if both are multiplied, say to whole numbers."""
+    over, under = growth.as_integer_ratio()
+    gaps = (chance * under - over * second.get(outcome, 0) for outcome, chance in first.items())
+    return Fraction(sum(gap for gap in gaps if gap > 0), under)
 
 
 def every_column(publishers: int, largest: int) -> Iterator[Column]:
@@ -82,5 +86,7 @@ def worst(
     found = Fraction(0)
     for others in product(values, repeat=columns - 1):
         laws = [release(views, [value, *others]) for value in values]
-        found = max(found, *(divergence(first, second, growth) for first, second in product(laws, laws)))
+        unit = lcm(*(chance.denominator for law in laws for chance in law.values()))
+        whole = [{outcome: (chance * unit).numerator for outcome, chance in law.items()} for law in laws]
+        found = max(found, *(divergence(first, second, growth) / unit for first, second in product(whole, whole)))
     return found

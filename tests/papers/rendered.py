@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,13 +13,38 @@ from hushuffle import report
 from hushuffle.model import Report
 from hushuffle_papers.registry import Request, reproduce
 
+ROOT = Path(__file__).parents[2]
+
+
+def verdicts() -> Any:
+    """Return the script that writes the page of verdicts."""
+    spec = importlib.util.spec_from_file_location("verdicts", ROOT / "docs" / "verdicts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def as_on_the_page(study: Report, *, quick: bool) -> None:
+    """A quick run tests the sentences of the page by the paper's numbers, and decides none; a whole run finds all."""
+    page = verdicts()
+    words = ("place", "quote", "sentence", "printed", "repeats") if quick else page.KEYS
+    expected = [claim for claim in page.claims() if claim["target"] == study.key]
+    found = [{word: getattr(claim, word) for word in words} for claim in study.claims]
+    assert found == [{word: claim[word] for word in words} for claim in expected]
+    if quick:
+        decided = {"holds on other data", "differs on other data", "not testable"}
+        assert {claim.verdict for claim in study.claims} <= decided
+
 
 def rendered(name: str, *, quick: bool = False) -> Report:
-    """Build a target, and show that its study is whole, valid, and can be read on a page and a terminal."""
+    """Build a target; its study is whole, valid, as the page of verdicts says, and can be read on page and terminal."""
     jsonschema = pytest.importorskip("jsonschema")
     shares: list[float] = []
     study = reproduce(name, Request(tell=lambda _, share: shares.append(share)), quick=quick)
     assert study.key == name
+    as_on_the_page(study, quick=quick)
     assert study.answers or study.claims
     assert all(claim.target == name for claim in study.claims)
     assert all(len(chart.series) <= 6 for chart in study.charts)

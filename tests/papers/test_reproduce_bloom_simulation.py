@@ -35,18 +35,13 @@ def test_one_filter_as_printed_promises_too_much_and_corrected_enough() -> None:
 
 
 def test_with_little_noise_the_figure_of_the_pair_is_no_privacy_parameter() -> None:
-    """The document's figure is below the certified lower bound; the search is right for the document's own figure."""
-    study = simulation.several_filters(Request(), filters=(2,), cases=(simulation._CASES[5],), draws=100_000)
-    assert [claim.verdict for claim in study.claims] == ["contradicted", "confirmed"]
-    assert "6 filters of 10,000 bits, p = 0.1, delta = 0.0001: 4.67" in study.claims[0].ours
-    more = simulation.several_filters(Request(), filters=(2,), cases=simulation._CASES[:1], draws=20_000)
-    assert more.claims[0].verdict == "confirmed"  # where it is above the certified figure it may be given
-
-
-def test_the_search_finds_more_noise_than_needed() -> None:
+    """It is below the certified lower bound; the search is right for the document's own figure, with noise to spare."""
     study = rendered("buffling/part-3", quick=True)
     assert [claim.verdict for claim in study.claims] == ["differs on other data", "holds on other data"]
+    assert "6 filters of 10,000 bits, p = 0.1, delta = 0.0001: 4.67" in study.claims[0].ours
     for row in study.tables[1].rows:
         assert float(str(row[1])) > float(str(row[3]))
         assert isinstance(row[2], hs.Bound)
         assert row[2].upper < 0.5
+    more = simulation.several_filters(Request(), filters=(1,), cases=simulation._CASES[:1], draws=20_000)
+    assert more.claims[0].verdict == "confirmed"  # where it is above the certified figure it may be given

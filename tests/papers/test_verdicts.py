@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,9 +16,20 @@ from hushuffle import report
 from hushuffle.model import VERDICTS, Claim, Report
 from hushuffle.model.claim import count, distinct
 from hushuffle_papers.registry import Request, reproduce, targets
+from papers.rendered import as_on_the_page, verdicts
 
-ROOT = Path(__file__).parents[2]
-QUICK = [target for target in targets().values() if target.quick is not None and not target.data]
+TEXTS = [file.read_text(encoding="utf-8") for file in sorted(Path(__file__).parent.glob("test_*.py"))]
+
+
+def elsewhere(options: str) -> set[str]:
+    """Return the targets that another test of this folder runs with these options, which `rendered` compares too."""
+    return {name for text in TEXTS for name in re.findall(rf'rendered\("([\w/-]+)"{options}\)', text)}
+
+
+FIGURES = {name for name in targets() if name.startswith("buffling/figure-")}  # test_reproduce_bloom runs them
+WITHOUT_DATA = {name: target.quick is not None for name, target in targets().items() if not target.data}
+QUICK = [name for name, quick in WITHOUT_DATA.items() if quick and name not in elsewhere(", quick=True")]
+WHOLE = [name for name, quick in WITHOUT_DATA.items() if not quick and name not in elsewhere("") | FIGURES]
 CHARTS = {
     "jurado2023/figure-3",
     "jurado2023/figure-7",
@@ -34,26 +45,16 @@ CHARTS = {
     "murakami2021/figure-11",
     "murakami2021/figure-12",
 }
-WHOLE = [target for target in targets().values() if target.quick is None and not target.data]
-
-
-def script() -> Any:
-    spec = importlib.util.spec_from_file_location("verdicts", ROOT / "docs" / "verdicts.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_page_is_made_from_the_data() -> None:
-    made = script()
+    made = verdicts()
     assert made.PAGE.read_text("utf-8") == made.page()
 
 
 def test_every_claim_belongs_to_a_target_and_has_a_verdict() -> None:
     known = targets()
-    for claim in script().claims():
+    for claim in verdicts().claims():
         assert claim["target"] in known
         assert claim["verdict"] in VERDICTS
         assert claim["place"]
@@ -61,7 +62,7 @@ def test_every_claim_belongs_to_a_target_and_has_a_verdict() -> None:
 
 
 def test_a_claim_that_repeats_names_the_one_it_repeats() -> None:
-    every = script().claims()
+    every = verdicts().claims()
     for claim in every:
         repeated = [other for other in every if other["target"] == claim["repeats"] and not other["repeats"]]
         assert not claim["repeats"] or claim["quote"] in [other["quote"] for other in repeated], claim["sentence"]
@@ -75,11 +76,9 @@ def test_repeated_claims_are_counted_once() -> None:
     assert distinct([*same, again, replace(again, target="x/figure-1")]) == same
 
 
-@pytest.mark.parametrize("target", WHOLE, ids=lambda target: target.name)
-def test_what_is_quick_to_recompute_is_as_on_the_page(target: Any) -> None:
-    made = script()
-    found = [{key: getattr(claim, key) for key in made.KEYS} for claim in reproduce(target.name, Request()).claims]
-    assert found == [claim for claim in made.claims() if claim["target"] == target.name]
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_is_quick_to_recompute_is_as_on_the_page(name: str) -> None:
+    as_on_the_page(reproduce(name, Request()), quick=False)
 
 
 @cache
@@ -87,21 +86,11 @@ def small(name: str) -> Report:
     return reproduce(name, Request(), quick=True)
 
 
-def as_on_the_page(study: Report) -> None:
-    """A quick run tests the sentences of the page, by the paper's numbers, and confirms or contradicts none of them."""
-    words = ("place", "quote", "sentence", "printed", "repeats")
-    expected = [claim for claim in script().claims() if claim["target"] == study.key]
-    found = [{word: getattr(claim, word) for word in words} for claim in study.claims]
-    assert found == [{word: claim[word] for word in words} for claim in expected]
-    decided = {"holds on other data", "differs on other data", "not testable"}
-    assert {claim.verdict for claim in study.claims} <= decided
-
-
-@pytest.mark.parametrize("target", QUICK, ids=lambda target: target.name)
-def test_quick_runs_test_the_sentences_of_the_page_and_decide_none(target: Any) -> None:
-    study = small(target.name)
+@pytest.mark.parametrize("name", QUICK)
+def test_quick_runs_test_the_sentences_of_the_page_and_decide_none(name: str) -> None:
+    study = small(name)
     assert dict(study.settings)["sizes"] == "small, for a quick look"
-    as_on_the_page(study)
+    as_on_the_page(study, quick=True)
 
 
 @pytest.mark.data
@@ -112,7 +101,7 @@ def test_targets_with_data_run_at_small_sizes(target: Any) -> None:
     study = reproduce(target.name, Request(data=Path(os.environ["HUSHUFFLE_DATA"])), quick=True)
     assert study.key == target.name
     if target.quick is not None:
-        as_on_the_page(study)
+        as_on_the_page(study, quick=True)
 
 
 @pytest.mark.browser

@@ -280,7 +280,6 @@ def test_a_round_of_several_reports_or_of_another_accountant_is_asked_like_a_pro
     assert hs.dp.epsilon(given, delta=1e-6).upper >= hs.dp.epsilon(survey(3, 1.0, 300), delta=1e-6).lower
 
 
-@pytest.mark.parametrize("tolerance", [0.001, 0.01, 0.1])
 @pytest.mark.parametrize(
     ("randomizer", "shuffler"),
     [
@@ -292,16 +291,15 @@ def test_a_round_of_several_reports_or_of_another_accountant_is_asked_like_a_pro
         (hs.RandomizedResponse(k=3, epsilon=2.0), hs.Scrambler(dummies=hs.DummyLaw.binomial(trials=40, p=0.5))),
     ],
 )
-def test_a_tolerance_widens_a_certified_bracket_by_no_more(
-    randomizer: Mechanism, shuffler: Shuffler, tolerance: float
-) -> None:
-    for n, delta in ((3, 1e-3), (60, 1e-6), (2000, 1e-9), (10**6, 1e-6)):
+def test_a_tolerance_widens_a_certified_bracket_by_no_more(randomizer: Mechanism, shuffler: Shuffler) -> None:
+    for n, delta, *tolerances in ((3, 1e-3, 0.01), (60, 1e-6, 0.001, 0.1), (2000, 1e-9, 0.1), (10**6, 1e-6, 0.01)):
         protocol = hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=n)
         best = hs.dp.epsilon(protocol, delta=delta)
-        wide = hs.dp.epsilon(protocol, delta=delta, tolerance=tolerance)
-        assert wide.lower <= best.upper * (1 + 1e-9)
-        assert wide.upper >= best.lower * (1 - 1e-9)
-        assert wide.upper <= max(wide.lower * (1 + tolerance), best.upper)
+        for tolerance in tolerances:
+            wide = hs.dp.epsilon(protocol, delta=delta, tolerance=tolerance)
+            assert wide.lower <= best.upper * (1 + 1e-9)
+            assert wide.upper >= best.lower * (1 - 1e-9)
+            assert wide.upper <= max(wide.lower * (1 + tolerance), best.upper)
 
 
 @pytest.mark.parametrize("tolerance", [-0.1, 0.21, math.nan])

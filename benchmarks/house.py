@@ -14,6 +14,7 @@ without data, and `collect` of one column from CSV to a folder of reports.
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import json
 import os
@@ -109,6 +110,15 @@ def _room(root: Path, path: Path) -> str:
     return next(path.relative_to(package).parts[0] for package in _packages(root) if path.is_relative_to(package))
 
 
+_parsed = functools.cache(ast.parse)
+
+
+@functools.cache
+def _nodes(tree: ast.AST) -> list[ast.AST]:
+    """Return all nodes of a file, which many figures go through."""
+    return list(ast.walk(tree))
+
+
 def _code_lines(text: str) -> int:
     """Return the number of lines that hold code: no comment, no docstring, no blank line."""
     lines: set[int] = set()
@@ -116,7 +126,7 @@ def _code_lines(text: str) -> int:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in skipped:
             lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(_parsed(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             lines.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(lines)
@@ -127,15 +137,15 @@ def _class_tests(path: Path) -> Iterator[tuple[int, str]]:
 
     Errors are not counted: to catch or sort them is what they are for.
     """
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = _parsed(path.read_text("utf-8"))
     foreign = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in _nodes(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hushuffle")
         for alias in node.names
         if alias.name[:1].isupper() and not alias.name.isupper() and not alias.name.endswith("Error")
     }
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         asked: list[ast.expr] = []
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
             asked = [node.args[1]]
@@ -181,12 +191,12 @@ _JOBS = {"assessment", "attacks", "cli", "collection", "queries", "report", "spe
 
 def _reads(tree: ast.Module, names: set[str]) -> int:
     """Return how often an attribute of these names is read."""
-    return sum(isinstance(node, ast.Attribute) and node.attr in names for node in ast.walk(tree))
+    return sum(isinstance(node, ast.Attribute) and node.attr in names for node in _nodes(tree))
 
 
 def _conditions(tree: ast.Module) -> Iterator[ast.expr]:
     """Yield the conditions: what is tested, filtered, compared or combined, and the classes of class tests."""
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         match node:
             case ast.If() | ast.IfExp() | ast.While() | ast.Assert():
                 yield node.test
@@ -210,7 +220,7 @@ def _kinds_asked(tree: ast.Module) -> int:
     arguments and other reads are no questions. A mention in nested conditions counts once.
     """
     kinds, places = set(_KINDS), set[tuple[int, int]]()
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Assign) and any(
             isinstance(at, ast.Attribute) and at.attr == "several" for at in ast.walk(node.value)
         ):
@@ -234,9 +244,9 @@ def _kinds_asked(tree: ast.Module) -> int:
 
 def _helpers_used_once(tree: ast.Module) -> list[int]:
     """Return the lengths of private functions that their file names once apart from their definition."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("_")]
-    uses = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-    uses += Counter(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    functions = [node for node in _nodes(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("_")]
+    uses = Counter(node.id for node in _nodes(tree) if isinstance(node, ast.Name))
+    uses += Counter(node.attr for node in _nodes(tree) if isinstance(node, ast.Attribute))
     once = [node for node in functions if not node.name.startswith("__") and uses[node.name] == 1]
     return [(node.end_lineno or node.lineno) - node.lineno + 1 for node in once]
 
@@ -258,11 +268,11 @@ def measure(root: Path) -> dict[str, object]:
     texts = {path: path.read_text("utf-8") for path in modules}
     lines = {path: text.count("\n") for path, text in texts.items()}
     tests = {path: list(_class_tests(path)) for path in modules}
-    trees = {path: ast.parse(text) for path, text in texts.items()}
+    trees = {path: _parsed(text) for path, text in texts.items()}
     rooms = {path: _room(root, path) for path in modules}
     library = {path for path in modules if "hushuffle" in path.parts}
     outside = {path: tree for path, tree in trees.items() if "shufflers" not in path.parts}
-    classes = Counter(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    classes = Counter(node.name for tree in trees.values() for node in _nodes(tree) if isinstance(node, ast.ClassDef))
     once = [length for tree in trees.values() for length in _helpers_used_once(tree)]
     pages, words = _documentation(root)
     return {

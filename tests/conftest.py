@@ -66,6 +66,7 @@ FEW_POINTS: Final[dict[str, object]] = {
     "assessment.charts._TIMES": (0.1,),
     "assessment.reach.charts._NOISES": (0.4,),
     "assessment.reach.charts._FACTORS": (0.1,),
+    "assessment.findings._POINTS": 3,
     "curves.laws.slices.ROOM": 0.0,
     "curves.pairs.dominating.FINE": 0.2,
     "curves.pairs.dominating._GROWTH": 0.1,

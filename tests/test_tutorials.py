@@ -54,6 +54,7 @@ def run(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.usefixtures("few_points")  # pages show no chart
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_tutorial_does_what_it_says(page: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     commands = 0

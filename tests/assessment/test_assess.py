@@ -76,6 +76,7 @@ def test_the_main_job_on_real_data() -> None:
 
 
 @pytest.mark.usefixtures("repeatable")
+@pytest.mark.usefixtures("all_points")
 def test_membership_inference_has_the_figures_of_the_privacy_curve() -> None:
     protocol = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=1.0), shuffler=hs.UniformShuffle(), n=500)
     found, profile = inferred(protocol, delta=1e-6), hs.dp.profile(protocol, least=1e-6)

@@ -147,7 +147,7 @@ def test_true_reports_among_messages_are_audited_by_the_counts_of_two_values(shu
     survey = hs.Protocol(randomizer=truth, shuffler=shuffler, n=200)
     claimed = hs.dp.epsilon(survey, delta=0.02)
     assert claimed.witness is not None
-    arguments: Any = {"others": claimed.witness.others, "values": claimed.witness.target, "delta": 0.02, "trials": 6000}
+    arguments: Any = {"others": claimed.witness.others, "values": claimed.witness.target, "delta": 0.02, "trials": 3000}
     honest = audit_protocol(survey, claimed=claimed.upper, rng=hs.reproducible(1), **arguments)
     assert not honest.refuted
     # A claim that is far too low is seen.

@@ -482,8 +482,10 @@ def test_a_column_with_noise_is_largest_over_all_compositions(monkeypatch: pytes
     assert max(bounds[1::3]) < 1.2
 
 
-@pytest.mark.parametrize("epsilon", [4.0, math.inf])
-@pytest.mark.parametrize(("n", "scale"), [(100, 5.0), (10_000, 20.0), (2_000_000, 100.0)])
+@pytest.mark.parametrize(
+    ("epsilon", "n", "scale"),
+    [(4.0, 100, 5.0), (math.inf, 100, 5.0), (math.inf, 10_000, 20.0), (4.0, 2_000_000, 100.0)],
+)
 def test_the_joint_figure_is_below_both(epsilon: float, n: int, scale: float) -> None:
     noisy = hs.Protocol(randomizer=encoding(10, epsilon), shuffler=hs.SecureAggregation(laplace=scale), n=n)
     joint, alone = hs.dp.epsilon(noisy, delta=1e-6), hs.dp.epsilon(summed(encoding(10, epsilon), n), delta=1e-6)

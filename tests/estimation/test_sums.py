@@ -34,7 +34,7 @@ def test_the_sum_is_unbiased_with_the_predicted_error_and_interval(protocol: hs.
         return
     whole = np.arange(answer) % 8 - 3
     values = whole if protocol.levels is None else np.full(answer, -3 + 1.5 * protocol.step)  # the worst for rounding
-    found, times = trials(protocol, values, 4000), 4000
+    found, times = trials(protocol, values, 2000), 2000
     error = protocol.standard_error(answer)
     assert abs(found.mean() - values.sum()) < 5 * error / math.sqrt(times)
     assert found.std() == pytest.approx(error, rel=0.1)

@@ -61,7 +61,7 @@ SOME = (
     (hs.SquareWave(bins=4, width=1, epsilon=1.0), 20, 1e-3, 0),
     (hs.RoundedGaussian(levels=3, epsilon=4.0), 3, 1e-2, 0),
     (hs.BitFlipping(width=1, p=0.2), 100, 1e-6, 1),
-    (hs.BitFlipping(width=2, p=0.2), 1000, 1e-5, 0),
+    (hs.BitFlipping(width=2, p=0.2), 200, 1e-5, 0),
     (hs.MatrixRandomizer([[0.75, 0.25, 0], [0.25, 0.5, 0.25]]), 1000, 1e-4, 0),
     (hs.MatrixRandomizer([[0.7, 0.3], [0.2, 0.8]]), 1000, 1e-3, 10),
 )
@@ -137,7 +137,7 @@ def unseen(given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("change", [halved, doubled, fewer, noisier, clearer, elsewhere, unseen])
 def test_a_changed_certificate_is_refuted(change: Callable[[dict[str, Any]], None]) -> None:
-    given = claimed(hs.RandomizedResponse(k=5, epsilon=1.0), 100, 1e-4)
+    given = claimed(hs.RandomizedResponse(k=5, epsilon=1.0), 60, 1e-4)
     change(given)
     assert answered(given).verdict in {CONTRADICTED, NOT_SHOWN}
 
@@ -181,7 +181,7 @@ def test_a_changed_law_of_dummies_is_refuted() -> None:
     ],
 )
 def test_a_malformed_certificate_is_one_clear_error(key: str, value: object) -> None:
-    given = claimed(hs.RandomizedResponse(k=5, epsilon=1.0), 100, 1e-4)
+    given = claimed(hs.RandomizedResponse(k=5, epsilon=1.0), 60, 1e-4)
     given[key] = value
     with pytest.raises(MalformedError) as error:
         answered(given)

@@ -242,7 +242,7 @@ def test_no_altered_certificate_of_columns_agrees() -> None:
 
 
 SURVEY = """
-    population = { n = 16, k = 3 }
+    population = { n = 8, k = 3 }
     randomizer = { kind = "randomized-response", epsilon = 1.0 }
     shuffler = { kind = "uniform" }
     targets = { delta = 1e-3 }

@@ -76,7 +76,7 @@ CLAIMS: dict[str, Any] = {
     ),
     "mixed groups": (hs.MixedProtocol(groups=[(6, NOISY), (4, CLEAR)], shuffler=hs.Scrambler(dummies=2)), 1e-2),
     "mixed groups with messages": (
-        hs.MixedProtocol(groups=[(3, NOISY), (3, CLEAR)], shuffler=hs.BlanketMessages(p=0.5)),
+        hs.MixedProtocol(groups=[(2, NOISY), (2, CLEAR)], shuffler=hs.BlanketMessages(p=0.5)),
         1e-2,
     ),
 }  # fmt: skip

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 
 import hushuffle as hs
+from scripts import script
 
 ROOT = Path(__file__).parent.parent
-SPEC = importlib.util.spec_from_file_location("blanket", ROOT / "benchmarks" / "blanket.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-blanket = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(blanket)
+blanket = script("benchmarks/blanket")
 PAGE = (ROOT / "docs" / "theory" / "below-the-blanket.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| ")]
 SMALL = {(int(row[0]), float(row[1])): row[2:] for row in ROWS if row[0].isdigit()}

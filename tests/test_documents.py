@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
-import importlib.util
 import itertools
 import re
 import tomllib
@@ -19,6 +18,7 @@ from hushuffle.specification import parse
 from hushuffle.specification.reading import load_collection
 from hushuffle_network.queries.specification import load_plan
 from hushuffle_papers.registry import targets
+from scripts import script
 
 ROOT = Path(__file__).parents[1]
 PROJECTS = sorted(ROOT.glob("packages/*/pyproject.toml"))
@@ -241,25 +241,15 @@ def test_the_packages_have_one_version_and_name_it() -> None:
         assert set(re.findall(r"(?:hushuffle|certificate)[\w-]*(?:\[[^]]*\])?==([\d.]+)", text)) <= {hs.__version__}
 
 
-def program(name: str) -> Any:
-    """Return the program docs/NAME.py as a module."""
-    place = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
-    assert place is not None
-    assert place.loader is not None
-    module = importlib.util.module_from_spec(place)
-    place.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("name", ["program", "specification", "plan-specification"])
 def test_a_page_of_reference_is_that_of_the_code(name: str) -> None:
-    module = program("reference")
+    module = script("docs/reference")
     (page,) = (page for page in module.PAGES if page.stem == name)
     assert page.read_text("utf-8") == module.PAGES[page](), "run python docs/reference.py"
 
 
 def test_the_page_of_errata_is_that_of_its_data() -> None:
-    module = program("errata")
+    module = script("docs/errata")
     assert module.PAGE.read_text("utf-8") == module.page(), "run python docs/errata.py"
     data = module.entries()
     assert list(data) == ["version", "papers", "errata"]
@@ -277,7 +267,7 @@ def test_the_page_of_errata_is_that_of_its_data() -> None:
 
 def test_every_erratum_names_a_test_or_a_target_that_exists() -> None:
     known = targets()
-    for entry in program("errata").entries()["errata"]:
+    for entry in script("docs/errata").entries()["errata"]:
         for name in entry["shown_by"]:
             file, _, function = name.partition("::")
             if function:
@@ -293,7 +283,7 @@ def test_every_erratum_names_a_test_or_a_target_that_exists() -> None:
 
 
 def test_the_picture_of_the_architecture_is_that_of_the_contracts() -> None:
-    module = program("architecture")
+    module = script("docs/architecture")
     assert module.PICTURE.read_text("utf-8") == module.picture(), "run python docs/architecture.py"
     rooms = {room for layer in module.layers() for room in layer}
     there = {path.stem for path in module.SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -13,14 +12,11 @@ import pytest
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.mechanisms.shufflers import Reveals
+from scripts import script
 
 ROOT: Final = Path(__file__).parent.parent
-SPEC: Final = importlib.util.spec_from_file_location("support_of_verbs", ROOT / "docs" / "support.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-support: Final = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(support)
-pytestmark = pytest.mark.usefixtures("few_points")
+support: Final = script("docs/support")
+pytestmark = pytest.mark.usefixtures("few_points", "no_charts")
 PAGE: Final = support.PAGE.read_text(encoding="utf-8")
 VERBS: Final = ("assess", "verify", "calibrate", "minimum-batch", "compare", "explore", "audit", "collect", "estimate")
 ANSWERED: Final = (Exit.DONE, Exit.MISSED)
@@ -94,9 +90,6 @@ def cells_of(shuffler: int, mechanism: int) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charts, scenarios and sliders ask the same questions many times."""
-    for name in ("privacy_charts", "guessing_charts"):
-        monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
-    monkeypatch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
     for name in ("_EPSILONS", "_DELTAS", "_DUMMIES", "_TIMES", "_OTHER_K"):
         monkeypatch.setattr(f"hushuffle.assessment.explore.{name}", ())
     monkeypatch.setattr("hushuffle.assessment.explore._PER_DECADE", 1)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
+
+from scripts import script
 
 ROOT: Final = Path(__file__).parents[1]
 LIMITS: Final[dict[str, int]] = {
@@ -34,15 +35,6 @@ LIMITS: Final[dict[str, int]] = {
 }
 
 
-def house() -> Any:
-    specification = importlib.util.spec_from_file_location("house", ROOT / "benchmarks" / "house.py")
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 def check(measured: dict[str, int]) -> None:
     assert measured.keys() == LIMITS.keys()
     for name, figure in measured.items():
@@ -50,7 +42,7 @@ def check(measured: dict[str, int]) -> None:
 
 
 def test_the_size_of_the_house_only_falls(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = house()
+    quick = script("benchmarks/house")
     monkeypatch.setattr(quick, "_walk", lambda *_: [])
     monkeypatch.setattr(quick, "_code_lines", functools.cache(quick._code_lines))
     check(quick.measure(ROOT))
@@ -58,4 +50,4 @@ def test_the_size_of_the_house_only_falls(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.slow
 def test_the_files_that_a_job_walks_through_only_fall() -> None:
-    check(house().measure(ROOT))
+    check(script("benchmarks/house").measure(ROOT))

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
+from scripts import script
+
 ROOT = Path(__file__).parent.parent
-SPEC = importlib.util.spec_from_file_location("messages", ROOT / "benchmarks" / "messages.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-messages = importlib.util.module_from_spec(SPEC)
-sys.modules["messages"] = messages
-SPEC.loader.exec_module(messages)
+messages = script("benchmarks/messages")
 PAGE = (ROOT / "docs" / "reference" / "estimation-benchmark.md").read_text(encoding="utf-8")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,13 +10,10 @@ import pytest
 
 from contracts.examples import RANDOMIZERS, SHUFFLERS
 from hushuffle.cli.console import Exit
+from scripts import script
 
 ROOT = Path(__file__).parent.parent
-SPEC = importlib.util.spec_from_file_location("support", ROOT / "docs" / "support.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-support = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(support)
+support = script("docs/support")
 PAGE = support.PAGE.read_text(encoding="utf-8")
 REASONS = re.findall(r"^\d+\. (.*)$", PAGE.partition("## Why none")[2], flags=re.MULTILINE)
 KINDS = support.kinds()

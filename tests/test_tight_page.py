@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 
 import hushuffle as hs
+from scripts import script
 
 ROOT = Path(__file__).parent.parent
-SPEC = importlib.util.spec_from_file_location("tight", ROOT / "benchmarks" / "tight.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-tight = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(tight)
+tight = script("benchmarks/tight")
 CASES = list(tight.cases())
 PAGE = (ROOT / "docs" / "reference" / "what-is-tight.md").read_text(encoding="utf-8")
 ROWS = {

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+
+from scripts import script
 
 DOCS = Path(__file__).parents[1] / "docs"
 CHECKER = DOCS / "check_vectors.py"
 
 
-def loaded(file: Path) -> ModuleType:
-    place = importlib.util.spec_from_file_location(file.stem, file)
-    assert place is not None
-    assert place.loader is not None
-    module = importlib.util.module_from_spec(place)
-    place.loader.exec_module(module)
-    return module
-
-
-vectors = loaded(DOCS / "vectors.py")
+vectors = script("docs/vectors")
 WRITTEN: dict[str, Any] = json.loads(vectors.FILE.read_text(encoding="utf-8"))
 
 
@@ -48,7 +39,7 @@ def test_the_checker_knows_nothing_of_hushuffle_and_agrees() -> None:
 
 
 def test_the_checker_sees_what_is_wrong() -> None:
-    checker = loaded(CHECKER)
+    checker = script("docs/check_vectors")
     sound = next(entry for entry in WRITTEN["brackets"] if entry["n"] == 4)
     lower, upper = sound["epsilon"]
     worse = [sound["matrix"][0], [0.5] * len(sound["matrix"][0])]
@@ -96,9 +87,9 @@ def test_the_checker_refuses_another_file_in_words(
 ) -> None:
     path = tmp_path / "vectors.json"
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-    assert loaded(CHECKER).main(str(path)) == 1
+    assert script("docs/check_vectors").main(str(path)) == 1
     assert message in capsys.readouterr().out
-    assert loaded(CHECKER).main(str(tmp_path / "missing")) == 1
+    assert script("docs/check_vectors").main(str(tmp_path / "missing")) == 1
 
 
 def same(written: dict[str, Any], now: dict[str, Any]) -> None:

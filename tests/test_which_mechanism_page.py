@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
+from scripts import script
+
 ROOT = Path(__file__).parent.parent
-SPEC = importlib.util.spec_from_file_location("which_mechanism", ROOT / "benchmarks" / "which_mechanism.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-which = importlib.util.module_from_spec(SPEC)
-sys.modules["which_mechanism"] = which
-SPEC.loader.exec_module(which)
+which = script("benchmarks/which_mechanism")
 PAGE = (ROOT / "docs" / "explanation" / "which-mechanism.md").read_text(encoding="utf-8")
 LINES = [
     [cell.strip() for cell in line.strip("|").split("|")]

@@ -22,6 +22,7 @@ from hushuffle.errors import HushuffleError
 from hushuffle.specification import parse
 from oracles import releases as twin
 
+pytestmark = pytest.mark.usefixtures("no_charts")
 SHUFFLERS: Final = ("uniform", "no shuffle", "dummies", "blanket messages", "fakes", "sums")
 TIMES: Final = ("once", "once", "rounds", "memoized", "changes")
 
@@ -202,9 +203,6 @@ ASKED: Final = {"assess": _assess, "calibrate": _calibrate, "choose": _choose, "
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures do not rest on charts, scenarios and the number of stops of sliders, which take most of the time."""
-    for name in ("privacy_charts", "guessing_charts"):
-        monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
-    monkeypatch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
     monkeypatch.setattr("hushuffle.assessment.explore._PER_DECADE", 1)
     monkeypatch.setattr("hushuffle.assessment.explore._EPSILONS", (1.0, 2.0))
     monkeypatch.setattr("hushuffle.assessment.explore._OTHER_K", ())

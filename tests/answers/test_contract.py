@@ -19,6 +19,7 @@ from hushuffle.cli.console import Exit
 from hushuffle.specification.answers import ANSWERS, answer_in, answer_problems
 from hushuffle.specification.reading import load, tables_of
 
+pytestmark = pytest.mark.usefixtures("no_charts")
 PEOPLE: Final = 400
 KINDS: Final = tuple(ANSWERS)
 
@@ -47,8 +48,7 @@ def survey(folder: Path, kind: str) -> Path:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in, where charts and most stops of sliders are left out."""
     monkeypatch.chdir(tmp_path)
-    for name in ("charts.privacy_charts", "charts.guessing_charts", "chapters.scenarios", "explore._beyond"):
-        monkeypatch.setattr(f"hushuffle.assessment.{name}", lambda *_, **__: ())
+    monkeypatch.setattr("hushuffle.assessment.explore._beyond", lambda _: ())
     for name in ("_EPSILONS", "_DELTAS", "_DUMMIES", "_TIMES", "_OTHER_K"):
         monkeypatch.setattr(f"hushuffle.assessment.explore.{name}", ())
     monkeypatch.setattr("hushuffle.assessment.explore._PER_DECADE", 1)

@@ -40,14 +40,6 @@ def chosen(wished: Wished, **options: Any) -> Choices:
     return _CHOSEN[key]
 
 
-@pytest.fixture
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out charts and scenarios, which take most of the time of an assessment."""
-    for name in ("privacy_charts", "guessing_charts"):
-        monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
-    monkeypatch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
-
-
 def figure(assessed: hs.Report, question: str) -> float:
     return next(finding.figure.upper for finding in assessed.findings if finding.question == question)
 
@@ -81,7 +73,7 @@ def agrees(row: Candidate) -> None:
         assert (costs["messages"], costs["bytes of all messages"]) == (row.messages, row.bits / 8)
 
 
-@pytest.mark.usefixtures("_quick")
+@pytest.mark.usefixtures("no_charts")
 @pytest.mark.parametrize(
     ("wished", "options"),
     [
@@ -162,7 +154,7 @@ def test_noisy_reports_beside_a_sum_meet_the_target_of_the_mean() -> None:
     assert "the table of the mean" in " ".join(choice_report(result).answers)
 
 
-@pytest.mark.usefixtures("_quick")
+@pytest.mark.usefixtures("no_charts")
 def test_rounds_count_for_noisy_reports_and_for_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hushuffle.assessment.noise_candidates.mechanisms", lambda _: [("randomized-response", {})])
     wished = {**MEAN, "rounds": 2, "targets": {"delta": 1e-4, "epsilon": 1.0}}
@@ -216,7 +208,7 @@ def test_columns_that_miss_the_targets_are_given_changes_that_suffice(monkeypatc
 LAW = {"kind": "binomial", "trials": 100, "p": 0.5}
 
 
-@pytest.mark.usefixtures("_quick")
+@pytest.mark.usefixtures("no_charts")
 def test_random_dummies_of_the_file_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hushuffle.assessment.noise_candidates.mechanisms", lambda _: [("randomized-response", {})])
     wished = {

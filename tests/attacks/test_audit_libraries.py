@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -12,13 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scripts import script
+
 ROOT = Path(__file__).parents[2]
-SPEC = importlib.util.spec_from_file_location("audit_libraries", ROOT / "benchmarks" / "audit_libraries.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-LIBRARIES: Any = importlib.util.module_from_spec(SPEC)
-sys.modules["audit_libraries"] = LIBRARIES
-SPEC.loader.exec_module(LIBRARIES)
+LIBRARIES: Any = script("benchmarks/audit_libraries")
 
 
 def subset(code: int, k: int, epsilon: float, rng: np.random.Generator) -> np.ndarray[Any, Any]:

@@ -11,6 +11,7 @@ import pytest
 
 from hushuffle.cli import main
 
+pytestmark = pytest.mark.usefixtures("no_charts")
 HOSTILE: Final = {
     "ESC": "\x1b[31m",
     "C1 introducer": "\u009b31m",
@@ -61,14 +62,6 @@ def printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
         shown = capsys.readouterr()
         spoken += [shown.out, shown.err]
     return spoken
-
-
-@pytest.fixture(autouse=True)
-def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is printed does not rest on charts and scenarios, which take most of the time."""
-    for name in ("privacy_charts", "guessing_charts"):
-        monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
-    monkeypatch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
 
 
 @pytest.mark.parametrize("mark", HOSTILE)

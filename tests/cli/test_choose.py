@@ -36,14 +36,6 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out charts and scenarios, which take most of the time of an assessment."""
-    for name in ("privacy_charts", "guessing_charts"):
-        monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
-    monkeypatch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
-
-
-@pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> Type:
     return lambda text: monkeypatch.setattr("sys.stdin", io.StringIO(text))
 
@@ -149,7 +141,7 @@ def deployments(*epsilons: float) -> list[str]:
     return names
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("no_charts")
 def test_compare_has_the_figures_and_verdicts_of_assess(capsys: pytest.CaptureFixture[str]) -> None:
     files = deployments(1.5, 0.2)
     assert main(["compare", *files, "--out", "new"]) == Exit.DONE
@@ -176,7 +168,7 @@ def test_compare_has_the_figures_and_verdicts_of_assess(capsys: pytest.CaptureFi
     assert judged["Standard error"][:2] == ["pass (at most 0.05)", "fail (at most 0.05)"]
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("no_charts")
 def test_compare_of_the_same_file_marks_nothing_and_strict_ends_with_a_missed_target() -> None:
     (file,) = deployments(0.2)
     assert main(["compare", file, file, "--out", "new", "--strict"]) == Exit.MISSED
@@ -209,7 +201,7 @@ def test_compare_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 columns: randomized-response" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("no_charts")
 def test_init_with_empty_lines_writes_what_assess_takes(typed: Type, capsys: pytest.CaptureFixture[str]) -> None:
     typed("\n" * 9)
     assert main(["init"]) == Exit.DONE
@@ -239,7 +231,7 @@ WEEKLY = {
 }
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("no_charts")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if "several" in name else ()) for name in WEEKLY]
 )
@@ -255,7 +247,7 @@ def test_what_init_writes_for_repeated_questions_meets_its_own_targets(name: str
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("no_charts")
 def test_init_says_what_would_do_where_no_design_meets_the_targets(
     typed: Type, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -338,7 +330,7 @@ def test_the_delta_of_init_is_at_most_a_tenth_of_one_over_n(n: int) -> None:
     assert usual_delta(n) <= min(0.1 / n * 1.0001, 1e-6)
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("no_charts")
 def test_nothing_is_written_unless_a_folder_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["choose", wished("epsilon = 1.0, local_epsilon = 2.6")]) == Exit.DONE
     assert "No file was written. Use --out DIR to write" in capsys.readouterr().out
@@ -348,7 +340,7 @@ def test_nothing_is_written_unless_a_folder_is_named(capsys: pytest.CaptureFixtu
     assert {path.name for path in Path().iterdir()} == {"wishes.toml", *files}
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("no_charts")
 def test_compare_shows_every_deployment_at_80_columns_and_its_rounds(capsys: pytest.CaptureFixture[str]) -> None:
     files = deployments(1.5, 0.2, 1.0)
     Path("weekly.toml").write_text("rounds = 3\n" + Path(files[0]).read_text(encoding="utf-8"), encoding="utf-8")

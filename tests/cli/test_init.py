@@ -14,6 +14,7 @@ import pytest
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 
+pytestmark = pytest.mark.usefixtures("no_charts")
 Type = Callable[[str], None]
 SLOW = (" rounds", "several reports")
 KINDS = {
@@ -32,10 +33,7 @@ KINDS = {
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Leave out charts and scenarios, which take most of the time of an assessment."""
-    for name in ("charts.privacy_charts", "charts.guessing_charts", "chapters.scenarios"):
-        monkeypatch.setattr(f"hushuffle.assessment.{name}", lambda *_, **__: ())
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 

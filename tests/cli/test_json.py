@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from functools import cache
 from pathlib import Path
@@ -15,13 +14,10 @@ from hushuffle import report
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle_papers import registry
+from scripts import script
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
-PLACE: Final = importlib.util.spec_from_file_location("reference_pages", EXAMPLES.parent / "docs" / "reference.py")
-assert PLACE is not None
-assert PLACE.loader is not None
-reference: Final = importlib.util.module_from_spec(PLACE)
-PLACE.loader.exec_module(reference)
+reference: Final = script("docs/reference")
 SURVEY: Final = """
 [population]
 data = "people.csv"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import inspect
 import json
 from collections.abc import Iterator
@@ -19,12 +18,9 @@ from contracts.examples import RANDOMIZERS
 from hushuffle.cli import main
 from hushuffle.errors import HushuffleError
 from hushuffle.report import json_schema
+from scripts import script
 
-_SUPPORT: Final = importlib.util.spec_from_file_location("support", Path(__file__).parents[2] / "docs" / "support.py")
-assert _SUPPORT is not None
-assert _SUPPORT.loader is not None
-support: Final = importlib.util.module_from_spec(_SUPPORT)
-_SUPPORT.loader.exec_module(support)
+support: Final = script("docs/support")
 
 _KEY: Final = bytes(range(32))
 _ROOMS: Final = ("dp", "qif", "pie", "pse", "order", "bloom", "traffic", "plans")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import itertools
 import json
 import random
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +16,7 @@ from hushuffle.collection.budget import Budget
 from hushuffle.errors import DataError
 from hushuffle.files.secret_keys import key_in_file, read_memory, write_memory
 from hushuffle_network.certificates import AUTHORITY, make_certificates
+from scripts import script
 from shuffle_certificate.certificate import MalformedError, read
 from shuffle_certificate.document import check_document
 from shuffle_certificate.table import written
@@ -111,21 +110,11 @@ def memories(folder: Path) -> Maker:
     return make
 
 
-def _checker() -> Callable[[str], int]:
-    place = importlib.util.spec_from_file_location("check_vectors", _DOCS / "check_vectors.py")
-    assert place is not None
-    assert place.loader is not None
-    module = importlib.util.module_from_spec(place)
-    place.loader.exec_module(module)
-    main: Callable[[str], int] = module.main
-    return main
-
-
 def vectors(folder: Path) -> Maker:
     """Change the file of test vectors; its checker says in words what is wrong."""
     tree = json.loads((_DOCS / "test-vectors.json").read_bytes())
     tree["brackets"] = [entry for entry in tree["brackets"] if entry["n"] == 4 and len(entry["matrix"]) == 2][:2]
-    check, path = _checker(), folder / "vectors.json"
+    check, path = script("docs/check_vectors").main, folder / "vectors.json"
 
     def use() -> None:
         with redirect_stdout(io.StringIO()) as said:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -12,20 +11,12 @@ from hushuffle_network.client import Task
 from hushuffle_network.formats import hpke_open, is_proof, name_in
 from hushuffle_network.oblivious_http import GatewayKey, decode_request
 from hushuffle_network.tokens import IssuerKey, Verifier, token_shown
+from scripts import script
 
 MAKER = Path(__file__).parents[2] / "docs" / "phone_vectors.py"
 
 
-def _maker() -> Any:
-    place = importlib.util.spec_from_file_location("phone_vectors", MAKER)
-    assert place is not None
-    assert place.loader is not None
-    module = importlib.util.module_from_spec(place)
-    place.loader.exec_module(module)
-    return module
-
-
-MADE = _maker()
+MADE = script("docs/phone_vectors")
 WRITTEN: dict[str, Any] = json.loads(MADE.FILE.read_text("ascii"))
 
 

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hushuffle import report
 from hushuffle.model import Report
 from hushuffle_papers.registry import Request, reproduce
-
-ROOT = Path(__file__).parents[2]
-
-
-def verdicts() -> Any:
-    """Return the script that writes the page of verdicts."""
-    spec = importlib.util.spec_from_file_location("verdicts", ROOT / "docs" / "verdicts.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from scripts import script
 
 
 def as_on_the_page(study: Report, *, quick: bool) -> None:
     """A quick run tests the sentences of the page by the paper's numbers, and decides none; a whole run finds all."""
-    page = verdicts()
+    page = script("docs/verdicts")
     words = ("place", "quote", "sentence", "printed", "repeats") if quick else page.KEYS
     expected = [claim for claim in page.claims() if claim["target"] == study.key]
     found = [{word: getattr(claim, word) for word in words} for claim in study.claims]

@@ -16,7 +16,8 @@ from hushuffle import report
 from hushuffle.model import VERDICTS, Claim, Report
 from hushuffle.model.claim import count, distinct
 from hushuffle_papers.registry import Request, reproduce, targets
-from papers.rendered import as_on_the_page, verdicts
+from papers.rendered import as_on_the_page
+from scripts import script
 
 TEXTS = [file.read_text(encoding="utf-8") for file in sorted(Path(__file__).parent.glob("test_*.py"))]
 
@@ -48,13 +49,13 @@ CHARTS = {
 
 
 def test_the_page_is_made_from_the_data() -> None:
-    made = verdicts()
+    made = script("docs/verdicts")
     assert made.PAGE.read_text("utf-8") == made.page()
 
 
 def test_every_claim_belongs_to_a_target_and_has_a_verdict() -> None:
     known = targets()
-    for claim in verdicts().claims():
+    for claim in script("docs/verdicts").claims():
         assert claim["target"] in known
         assert claim["verdict"] in VERDICTS
         assert claim["place"]
@@ -62,7 +63,7 @@ def test_every_claim_belongs_to_a_target_and_has_a_verdict() -> None:
 
 
 def test_a_claim_that_repeats_names_the_one_it_repeats() -> None:
-    every = verdicts().claims()
+    every = script("docs/verdicts").claims()
     for claim in every:
         repeated = [other for other in every if other["target"] == claim["repeats"] and not other["repeats"]]
         assert not claim["repeats"] or claim["quote"] in [other["quote"] for other in repeated], claim["sentence"]

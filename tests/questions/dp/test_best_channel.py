@@ -13,6 +13,7 @@ import hushuffle as hs
 from hushuffle.errors import InvalidInputError, MissingDependencyError
 from hushuffle.numerics.row_programme import least_squares, spreads
 from hushuffle.questions.dp import best_channel
+from scripts import script
 
 ROOT = Path(__file__).parents[3]
 CROWD: dict[str, Any] = {"n": 10_000, "k": 3, "epsilon": 0.1, "delta": 1e-6, "local_epsilon_max": 1.0}
@@ -132,11 +133,7 @@ def test_a_target_that_is_not_met_in_time_is_refused(monkeypatch: pytest.MonkeyP
         hs.design(n=300, k=4, epsilon=0.5, delta=1e-6, local_epsilon_max=4.0, loss="match")
 
 
-SPEC = importlib.util.spec_from_file_location("design", ROOT / "benchmarks" / "design.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-tables = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(tables)
+tables = script("benchmarks/design")
 PAGE = (ROOT / "docs" / "how-to" / "own-mechanism.md").read_text(encoding="utf-8")
 
 

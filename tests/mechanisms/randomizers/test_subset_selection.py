@@ -11,9 +11,6 @@ import hushuffle as hs
 from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.mechanisms.randomizers.subset_selection import Sets
-from hushuffle.model.prior import Prior
-from oracles.pie_hashing import best_success_with_prior
-from oracles.pie_information import capacity, mutual_information, through
 from oracles.subset_selection import subset_law
 
 F = Fraction
@@ -60,49 +57,6 @@ def test_one_value_is_randomized_response() -> None:
     for question in (hs.qif.vulnerability, hs.pie.alpha, hs.pie.bayes_error):
         assert len({str(question(protocol)) for protocol in protocols}) == 1
     assert len({str(hs.dp.epsilon(protocol, delta=1e-3)) for protocol in protocols}) == 1
-
-
-@pytest.mark.parametrize(("k", "w"), SIZES)
-@pytest.mark.parametrize("growth", GROWTHS)
-def test_capacity_against_blahut_arimoto(k: int, w: int, growth: Fraction) -> None:
-    channel = [[float(entry) for entry in row] for row in rows(k, w, growth)]
-    for people in range(1, k + 2):
-        low, high = law(k, w, growth).capacity(people)
-        assert low == high
-        assert float(high) == pytest.approx(capacity(channel[: min(people, k)], gap=1e-11), abs=1e-10)
-
-
-@pytest.mark.parametrize(("k", "w"), [(3, 2), (4, 2)])
-@pytest.mark.parametrize("growth", GROWTHS)
-def test_naming_the_sender_against_every_assignment(k: int, w: int, growth: Fraction) -> None:
-    channel = rows(k, w, growth)
-    for n in (1, 2, k):
-        skewed = [F(2 * u + 1, n * n) for u in range(n)]
-        two = [F(1, 2)] * 2 + [F(0)] * (n - 2) if n > 1 else [F(1)]
-        for weights in ([F(1, n)] * n, skewed, two):
-            blocks = tuple((weight, weights.count(weight)) for weight in sorted(set(weights), reverse=True))
-            success, attained = law(k, w, growth).bayes(Prior(blocks=blocks))
-            assert attained
-            assert float(success) == pytest.approx(float(best_success_with_prior(channel, weights)), abs=1e-15)
-        assert float(law(k, w, growth).gain(n)) == pytest.approx(
-            float(n * best_success_with_prior(channel, [F(1, n)] * n)), abs=1e-14
-        )
-
-
-def test_contraction_holds_and_is_nearly_attained() -> None:
-    rng = np.random.default_rng(1)
-    channel = [[float(entry) for entry in row] for row in rows(4, 2, F(4))]
-    eta, smallest = law(4, 2, F(4)).contraction()
-    assert smallest
-    reached = 0.0
-    for _ in range(300):
-        joint = rng.dirichlet(np.full(2 * 4, rng.choice([0.05, 1.0]))).reshape(2, 4).tolist()
-        before, after = mutual_information(joint), mutual_information(through(joint, channel))
-        assert after <= float(eta) * before + 1e-12
-    for shift in (0.1, 0.01, 0.001):  # two nearly equal laws over two values: the smallest constant is approached
-        joint = [[(1 + shift) / 4, (1 - shift) / 4, 0, 0], [(1 - shift) / 4, (1 + shift) / 4, 0, 0]]
-        reached = mutual_information(through(joint, channel)) / mutual_information(joint)
-    assert reached == pytest.approx(float(eta), rel=1e-4)
 
 
 def test_large_sets_have_figures_without_a_matrix() -> None:

@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import chi2
 
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.mechanisms.randomizers.target_sampling import Convention, TargetSampling
 from hushuffle.randomness import SCALE, keyed, reproducible
 from oracles.target_coins import sampled
@@ -81,49 +80,6 @@ def test_value_laws_are_the_channel_by_class() -> None:
         assert laws.weight == pytest.approx(gamma, abs=1e-15)
         assert randomizer.law().blanket().weight == pytest.approx(gamma, abs=1e-15)
         assert laws.blanket == pytest.approx(np.bincount(classes) / len(sets), abs=1e-15)
-
-
-def test_support_probabilities_are_the_channel_by_target() -> None:
-    for setting in SETTINGS:
-        randomizer = sampling(*setting)
-        channel, support = randomizer.channel(), support_law(randomizer, for_what="a test")
-        has = np.array([[x in name for x in range(setting[0])] for name in names(randomizer)])
-        hits = channel.matrix @ has
-        assert hits[0, 0] == pytest.approx(support.true)
-        assert hits[0, 1] == pytest.approx(support.false)
-        assert support.dummy == pytest.approx((setting[2] + 1) / setting[0])
-
-
-@pytest.mark.parametrize(
-    "setting", [(4, F(1, 2), 0, "uniform"), (4, F(1, 2), 0, "exclusive"), (5, F(1, 4), 2, "uniform")]
-)
-def test_reports_follow_the_channel(setting: tuple[int, Fraction, int, str]) -> None:
-    # chi-square at false-alarm rate 1e-6
-    randomizer, size = sampling(*setting), 40_000
-    reports = randomizer.randomize(np.zeros(size, dtype=np.int64), rng=reproducible(5))
-    law = flooded(0, *setting)
-    rows = reports.reshape(size, -1)
-    observed = {key: int(np.all(rows == np.array(key), axis=1).sum()) for key in law}
-    assert sum(observed.values()) == size
-    statistic = sum((observed[key] - size * float(share)) ** 2 / (size * float(share)) for key, share in law.items())
-    assert statistic < chi2.isf(1e-6, len(law) - 1)
-
-
-def test_keyed_reports_repeat() -> None:
-    randomizer, values = TargetSampling(targets=9, sigma=0.4, flood=3), np.arange(9)
-    first = randomizer.randomize(values, rng=keyed(key=bytes(32), records=np.arange(9)))
-    again = randomizer.randomize(values[4:6], rng=keyed(key=bytes(32), records=np.array([4, 5])))
-    assert np.array_equal(first[4:6], again)
-    assert all(len(set(row)) == 4 for row in first)
-
-
-def test_counts_add_up_and_dummies_have_the_shape_of_reports() -> None:
-    randomizer = TargetSampling(targets=6, sigma=0.5, flood=2)
-    dummies = randomizer.dummies(10, rng=reproducible(1))
-    assert dummies.shape == (10, 3)
-    assert randomizer.counts(dummies).total == 30
-    plain = TargetSampling(targets=6, sigma=0.5)
-    assert plain.counts(plain.dummies(10, rng=reproducible(1))).total == 10
 
 
 def test_a_symmetric_law_only_without_flooding() -> None:

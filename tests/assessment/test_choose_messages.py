@@ -22,6 +22,7 @@ from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import InvalidInputError
 from hushuffle.specification import parse
 
+pytestmark = pytest.mark.usefixtures("no_charts")
 Wished = dict[str, Any]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -19,6 +19,8 @@ from hushuffle.cli.console import Exit
 from hushuffle.errors import SpecificationError
 from hushuffle.specification.sums import SumSpecification, parse_sum
 
+pytestmark = pytest.mark.usefixtures("no_charts")
+
 
 def written(targets: str, *, n: int = 10_000, honest: float = 1.0, delta: float = 1e-9) -> SumSpecification:
     return parse_sum(f"""

@@ -143,6 +143,7 @@ def test_keys_of_a_certificate_beside_the_findings_change_nothing(
     assert "certificate 0" not in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("no_charts")
 def test_true_values_among_a_random_number_of_dummies_are_checked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

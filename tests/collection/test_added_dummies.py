@@ -17,6 +17,7 @@ from hushuffle.collection.released import read_manifest
 from hushuffle.errors import DataError, UnsupportedProtocolError
 from hushuffle.specification import parse
 
+pytestmark = pytest.mark.usefixtures("no_charts")
 TEXT = """
 population = {{ data = "people.csv", column = "town", categories = ["a", "b", "c", "d"] }}
 randomizer = {{ kind = "randomized-response", epsilon = "inf" }}

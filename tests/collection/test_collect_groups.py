@@ -21,6 +21,7 @@ from hushuffle.questions import dp
 from hushuffle.specification import load_collection
 from hushuffle.specification.mixed import MixedSpecification, is_mixed, load_deployment, parse_mixed
 
+pytestmark = pytest.mark.usefixtures("no_charts")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "groups.toml"
 LABELS = ["foot", "bicycle", "bus", "car"]
 TEXT = """

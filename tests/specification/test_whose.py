@@ -18,6 +18,7 @@ from hushuffle.specification import Specification, parse
 from hushuffle.specification.reading import Collection, parse_collection
 from hushuffle.specification.sums import SumSpecification, parse_sum
 
+pytestmark = pytest.mark.usefixtures("no_charts")
 SURVEY = """
 population = { data = "people.csv", column = "answer", categories = ["no", "yes"] }
 randomizer = { kind = "randomized-response", epsilon = 1.0 }

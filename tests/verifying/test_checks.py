@@ -29,6 +29,7 @@ from shuffle_certificate.checks import AGREES, CONTRADICTED, NOT_CHECKED, NOT_SH
 from shuffle_certificate.document import check_document
 from shuffle_certificate.table import as_json, verdict_of, written
 
+pytestmark = pytest.mark.usefixtures("no_charts")
 FOLDER = Path(shuffle_certificate.__file__).parent
 ROWS = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]]
 
@@ -61,7 +62,7 @@ SOME = (
     (hs.SquareWave(bins=4, width=1, epsilon=1.0), 20, 1e-3, 0),
     (hs.RoundedGaussian(levels=3, epsilon=4.0), 3, 1e-2, 0),
     (hs.BitFlipping(width=1, p=0.2), 100, 1e-6, 1),
-    (hs.BitFlipping(width=2, p=0.2), 200, 1e-5, 0),
+    (hs.BitFlipping(width=2, p=0.2), 1000, 1e-5, 0),
     (hs.MatrixRandomizer([[0.75, 0.25, 0], [0.25, 0.5, 0.25]]), 1000, 1e-4, 0),
     (hs.MatrixRandomizer([[0.7, 0.3], [0.2, 0.8]]), 1000, 1e-3, 10),
 )

@@ -29,6 +29,7 @@ from shuffle_certificate.document import check_document
 from shuffle_certificate.ends import ball
 from shuffle_certificate.planned import randomizes
 
+pytestmark = pytest.mark.usefixtures("no_charts")
 Law = dict[Any, Fraction]
 ROWS = ((Fraction(7, 10), Fraction(1, 5), Fraction(1, 10)), (Fraction(1, 10), Fraction(4, 5), Fraction(1, 10)))
 

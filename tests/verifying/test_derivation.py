@@ -28,6 +28,7 @@ from shuffle_certificate.derivation import LAWS, RULES, WrongStepError, replay
 from shuffle_certificate.document import check_document
 from shuffle_certificate.ends import ball
 
+pytestmark = pytest.mark.usefixtures("no_charts")
 Document = dict[str, Any]
 
 INFINITY = math.inf

@@ -304,7 +304,7 @@ def test_the_lower_bound_is_near_the_worst_dataset(width: int, p: float, n: int)
     ],
 )
 def test_brackets_of_rare_reports(width: int, p: float, n: int, delta: float, ends: tuple[float, float]) -> None:
-    """Before these bounds, the widths were 69, 45, 61, 153, 6 and 16 % of the lower ends, now 1 to 26 %, the first 40 %."""
+    """Before these bounds, the widths were 69, 45, 61, 153, 6 and 16 % of the lower ends, now 1 to 40 %."""
     flipping = hs.BitFlipping(width=width, p=p)
     curve = privacy_curve(hs.Protocol(randomizer=flipping, shuffler=hs.UniformShuffle(), n=n)).near(delta)
     assert curve.contenders(ends[0]).lower(ends[0])[0] > delta

@@ -363,7 +363,8 @@ class FairTable:
         size = int((last - first).max(initial=0.0)) + 3  # two zeros after the last entry
         if numbers.size * size > 50 * signs.size + _SMALL_TABLE:
             return None
-        mass, counts = runs(first, size, numbers, 0.5), first[:, None] + np.arange(size)
+        mass = runs(first, size, numbers, 0.5)
+        counts: Floats = first[:, None] + np.arange(size)
         mass[counts > last[:, None]] = 0.0
         noise = margin(float(numbers.max(initial=1.0))) + (16 + 4 * size) * EPS
         sign = 1 if above else -1

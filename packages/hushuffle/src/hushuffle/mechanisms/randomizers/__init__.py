@@ -13,3 +13,31 @@ from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection
 from hushuffle.mechanisms.randomizers.target_sampling import Convention, TargetSampling
 from hushuffle.mechanisms.randomizers.unary_encoding import UnaryEncoding
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
+
+__all__ = [
+    "BitFlipping",
+    "Bits",
+    "Blanket",
+    "Convention",
+    "DiscreteLaplace",
+    "HadamardResponse",
+    "LocalHashing",
+    "Matrix",
+    "MatrixRandomizer",
+    "Mechanism",
+    "OneHot",
+    "RandomizedResponse",
+    "ReportLaw",
+    "RoundedGaussian",
+    "RoundedResponse",
+    "SquareWave",
+    "SubsetSelection",
+    "Support",
+    "Symmetric",
+    "TargetSampling",
+    "UnaryEncoding",
+    "ValueLaws",
+    "in_blocks",
+    "support_law",
+    "symmetric_law",
+]

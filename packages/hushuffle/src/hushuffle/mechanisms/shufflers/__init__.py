@@ -9,3 +9,22 @@ from hushuffle.mechanisms.shufflers.mallows import MallowsShuffle, sample_mallow
 from hushuffle.mechanisms.shufflers.scrambler import Scrambler
 from hushuffle.mechanisms.shufflers.secure_aggregation import SecureAggregation
 from hushuffle.mechanisms.shufflers.source import GeometricDummies, LaplaceNoise, Source, Trials
+
+__all__ = [
+    "AugmentedShuffle",
+    "BlanketMessages",
+    "DummyLaw",
+    "FakesPerValue",
+    "GeometricDummies",
+    "LaplaceNoise",
+    "MallowsShuffle",
+    "NoShuffle",
+    "Reveals",
+    "Scrambler",
+    "SecureAggregation",
+    "Shuffler",
+    "Source",
+    "Trials",
+    "UniformShuffle",
+    "sample_mallows",
+]

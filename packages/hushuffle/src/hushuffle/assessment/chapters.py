@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -13,6 +13,7 @@ from hushuffle.assessment.minimum_batch import SmallestBatch
 from hushuffle.assessment.scenarios import scenarios
 from hushuffle.assessment.statement import ReportPage
 from hushuffle.assessment.targets import GUESSES, Choice, strongest, targets
+from hushuffle.assessment.translations import translations
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Cell, Citation, Finding, Population, Progress, Report, Table, Utility, Warned, silent
@@ -239,7 +240,8 @@ class Randomized(Deployment):
         )
         reveals = self.protocols[0].shuffler.reveals if self.protocols else Reveals.MULTISET
         page = ReportPage(whole, population, reveals, draft.findings, unanswered, draft.specification)
-        draft.statement = page.statement(draft.scenarios)
+        first = page.statement(draft.scenarios)
+        draft.statement = replace(first, translations=translations(page, first.respondents))
         draft.facts = {
             "mechanism": mechanism(whole),
             "shuffler": whole.shuffler.kind,

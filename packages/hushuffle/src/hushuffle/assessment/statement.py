@@ -9,12 +9,10 @@ import os
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from hushuffle._version import __version__
-from hushuffle.assessment.translations import translations
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Anonymity, Assumption, Bound, Finding, Population, Scenario, Statement, Unanswered, number
 from hushuffle.specification import Specification
@@ -163,10 +161,6 @@ class ReportPage(ClaimPage):
         figures = {finding.question: finding.bound for finding in findings}
         self.central, self.local = figures.get("central-dp"), figures.get("local-dp")
         self.of_columns = population.label_of == "column"
-
-    def statement(self, scenarios: tuple[Scenario, ...] = ()) -> Statement:
-        page = super().statement(scenarios)
-        return replace(page, translations=translations(self, page.respondents))
 
     def claim(self) -> str:
         central, exposure = self.central, self.exposure

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hushuffle.assessment.statement import ReportPage
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Translation
 from hushuffle.specification.exposure import factor
-
-if TYPE_CHECKING:
-    from hushuffle.assessment.statement import ReportPage
 
 _MISSING: Final = {
     "English": {"who": "[organisation]", "what": "[purpose]", "contact": "[contact]"},

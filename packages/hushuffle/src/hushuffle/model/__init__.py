@@ -1,7 +1,6 @@
 """Value classes that all packages of this library use; they are frozen, and validate their keyword-only fields.
 
-The names imported here are those that other packages use. `Progress` is the type of functions to which long
-computations report their progress.
+`Progress` is the type of functions to which long computations report their progress.
 """
 
 from collections.abc import Callable
@@ -19,6 +18,56 @@ from hushuffle.model.release import Estimate, Histogram, Transcript, released_re
 from hushuffle.model.report import Cell, Certificate, Finding, Population, Report, Table, Unanswered, Utility, Warned
 from hushuffle.model.statement import Anonymity, Assumption, Headline, Scenario, Statement, Status, Target, Translation
 from hushuffle.model.traces import Traces
+
+__all__ = [
+    "VERDICTS",
+    "Anonymity",
+    "Assumption",
+    "Bound",
+    "Bounds",
+    "Cell",
+    "Certificate",
+    "Channel",
+    "Chart",
+    "Citation",
+    "Claim",
+    "Diagram",
+    "Domain",
+    "Estimate",
+    "Finding",
+    "Groups",
+    "GroupsLike",
+    "Guarantee",
+    "Headline",
+    "HeatMap",
+    "Histogram",
+    "Kind",
+    "NumberGrid",
+    "Panel",
+    "PointMap",
+    "Population",
+    "Progress",
+    "Report",
+    "Scenario",
+    "Series",
+    "Statement",
+    "Status",
+    "Table",
+    "Target",
+    "Traces",
+    "Transcript",
+    "Translation",
+    "Unanswered",
+    "Utility",
+    "Verdict",
+    "Warned",
+    "Witness",
+    "as_bound",
+    "json_number",
+    "number",
+    "released_reports",
+    "silent",
+]
 
 Progress: TypeAlias = Callable[[str, float], None]
 """A function that receives the current step in words, and the approximate share of the work done, from 0 to 1."""

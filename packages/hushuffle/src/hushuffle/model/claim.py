@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from hushuffle import _checks
 
 Verdict = Literal["confirmed", "contradicted", "holds on other data", "differs on other data", "not testable"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+VERDICTS: tuple[Verdict, ...] = (
+    "confirmed",
+    "contradicted",
+    "holds on other data",
+    "differs on other data",
+    "not testable",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

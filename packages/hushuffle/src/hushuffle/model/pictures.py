@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
 from hushuffle import _checks
 from hushuffle.errors import MissingDependencyError
+from hushuffle.model import notebook
 from hushuffle.model.bound import Bound
-
-_WIDTH, _HEIGHT, _LEFT, _BELOW, _RIGHT = 560, 300, 70, 44, 28
-_COLORS: Final = ("#1b5fa8", "#b3541e", "#2f7d4f", "#7a4fa3", "#8a6d1c", "#555555")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +74,9 @@ class Chart:
     here: float | None = None
 
     def _repr_html_(self) -> str:
-        return _html(self)
+        lines = [notebook.Line(label=one.label, x=one.x, lower=one.lower, upper=one.upper) for one in self.series]
+        axes = notebook.Axes(x_label=self.x_label, y_label=self.y_label, x_log=self.x_log, y_log=self.y_log)
+        return notebook.chart(self.title, lines, axes=axes, more=self.caption)
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the chart with matplotlib on `axes` (default: new axes), and return the axes.
@@ -106,73 +104,6 @@ class Chart:
         axes.set_yscale("log" if self.y_log else "linear")
         axes.legend()
         return axes
-
-
-def _html(chart: Chart) -> str:
-    """Return the HTML with which a notebook displays a chart: an SVG picture, its title and its caption."""
-    across = _scale([x for line in chart.series for x in line.x], _LEFT, _WIDTH - _RIGHT, log=chart.x_log)
-    both = [y for line in chart.series for y in (*line.lower, *line.upper)]
-    upwards = _scale(both, _HEIGHT - _BELOW, 10, log=chart.y_log)
-    parts = [
-        f'<rect x="{_LEFT}" y="10" width="{_WIDTH - _RIGHT - _LEFT}" height="{_HEIGHT - _BELOW - 10}" fill="none" '
-        'stroke="#999"/>'
-    ]
-    for value, place in across.ticks:
-        parts.append(_text(place, _HEIGHT - _BELOW + 16, f"{value:.4g}", "middle"))
-    for value, place in upwards.ticks:
-        parts.append(_text(_LEFT - 6, place + 4, f"{value:.3g}", "end"))
-    parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 8, chart.x_label, "middle"))
-    for number, line in enumerate(chart.series):
-        color = _COLORS[number % len(_COLORS)]
-        top, bottom = (_points(line.x, y, across, upwards) for y in (line.upper, line.lower))
-        outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*top, *bottom[::-1]])
-        parts.append(f'<polygon points="{outline}" fill="{color}" fill-opacity="0.25" stroke="none"/>')
-        for edge in (top, bottom):
-            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in edge)
-            parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="1.5"/>')
-        parts.append(_text(_WIDTH - _RIGHT - 6, 26 + 15 * number, line.label, "end", color))
-    picture = (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" role="img" aria-label="{escape(chart.title)}" '
-        f'font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
-    )
-    caption = f"{chart.y_label}. {chart.caption}".strip()
-    return (
-        f"<figure><strong>{escape(chart.title)}</strong>\n{picture}<figcaption>{escape(caption)}</figcaption></figure>"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Scale:
-    place: Callable[[float], float | None]
-    ticks: Sequence[tuple[float, float]]
-
-
-def _scale(values: Sequence[float], start: float, end: float, *, log: bool) -> _Scale:
-    """Return the scale that maps `values` to positions from `start` to `end`; it maps undrawable values to None."""
-    shown = [value for value in values if math.isfinite(value) and (value > 0 or not log)] or [1.0]
-    low, high = min(shown), max(shown)
-    low, high = (low, high) if low < high else (low - 0.1 * abs(low), high + 0.1 * abs(high) or 1.0)
-
-    def turned(value: float) -> float:
-        return math.log(value) if log else value
-
-    def place(value: float) -> float | None:
-        if not math.isfinite(value) or (log and value <= 0):
-            return None
-        return start + (end - start) * (turned(value) - turned(low)) / (turned(high) - turned(low))
-
-    middle = math.sqrt(low * high) if log else (low + high) / 2
-    marks = [(value, place(value)) for value in (low, middle, high)]
-    return _Scale(place=place, ticks=[(value, where) for value, where in marks if where is not None])
-
-
-def _points(x: Sequence[float], y: Sequence[float], across: _Scale, upwards: _Scale) -> list[tuple[float, float]]:
-    places = [(across.place(a), upwards.place(b)) for a, b in zip(x, y, strict=True)]
-    return [(a, b) for a, b in places if a is not None and b is not None]
-
-
-def _text(x: float, y: float, words: str, anchor: str, color: str = "#333") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}">{escape(words)}</text>'
 
 
 @dataclass(frozen=True, kw_only=True)

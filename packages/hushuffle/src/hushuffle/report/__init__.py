@@ -34,7 +34,17 @@ _WHERE = {
     "write_explorer": "files",
 }
 
-__all__ = sorted(_WHERE)  # noqa: PLE0605 - as in the package
+__all__ = [
+    "SCHEMA_VERSION",
+    "explorer_html",
+    "folder_of",
+    "html",
+    "json_schema",
+    "terminal",
+    "to_json",
+    "write",
+    "write_explorer",
+]
 
 
 def __getattr__(name: str) -> Any:

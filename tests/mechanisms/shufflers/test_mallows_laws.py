@@ -41,7 +41,7 @@ class Scripted(Randomness):
 )
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_all_permutations_of_five_have_their_probability(distance: Distance, theta: float) -> None:
-    law, rng, draws = oracle.law(5, theta, distance), hs.reproducible(1), 2_000
+    law, rng, draws = oracle.law(5, theta, distance), hs.reproducible(1), 4_000
     place = {tau: number for number, tau in enumerate(law)}
     seen = np.zeros(len(law))
     for _ in range(draws):

@@ -196,10 +196,10 @@ class FlippedColumns(ReportCurve):
     @property
     def _covers(self) -> tuple[Cover, ...]:
         """The covers that may have the smallest bound: with many columns in the pool, bits must be rarely flipped."""
-        few = self._pool < SCARCE or self.flip < _RARELY
+        scarce = self._pool < SCARCE or self.flip < _RARELY
         if self.level is None:
-            return ("alike",) if few else ()
-        return COVERS if few else ("whole",)
+            return ("alike",) if scarce else ()
+        return COVERS if scarce else ("whole",)
 
     @property
     def _pool(self) -> float:

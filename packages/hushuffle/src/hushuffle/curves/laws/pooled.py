@@ -428,10 +428,10 @@ def _moments(
         most = np.maximum(-mean, mean + square.max(axis=1) * np.exp(reach))
         spread = np.exp(-reach) * least / (1 + grown) - (most / (1 + mean)) ** 2
         rough = np.flatnonzero(~(reach < 5))
-        for some in np.array_split(rough, -(-rough.size * inverse.size // _BLOCK) or 1):
-            each = scaled[some, :, None] * inverse
-            over = np.where(each == 0, 0.0, (np.expm1(each) / each - 1) * steep[some, :, None]).sum(axis=1)
-            grown[some] = mean[some] + over.max(axis=1)
+        for block in np.array_split(rough, -(-rough.size * inverse.size // _BLOCK) or 1):
+            each = scaled[block, :, None] * inverse
+            over = np.where(each == 0, 0.0, (np.expm1(each) / each - 1) * steep[block, :, None]).sum(axis=1)
+            grown[block] = mean[block] + over.max(axis=1)
         logs = np.where(mean > -1, np.log1p(grown), np.inf)
     logs[np.isnan(logs)] = np.inf
     return logs, np.where(np.isfinite(spread) & (mean > -1), spread, 0.0), np.fmin(reach, 1e9)

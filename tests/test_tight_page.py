@@ -41,3 +41,11 @@ def test_rows_are_what_the_library_prints(place: int) -> None:
     shuffler = hs.Scrambler(dummies=dummies) if dummies else hs.UniformShuffle()
     bound = hs.dp.epsilon(hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=n), delta=delta)
     assert cells(name, n) == [f"{bound.lower:.5g}", f"{bound.upper:.5g}"]
+
+
+def test_memoized_reports_with_fresh_noise_are_as_wide_as_the_page_says() -> None:
+    permanent, fresh = (hs.RandomizedResponse(k=2, epsilon=epsilon) for epsilon in (2.0, 1.0))
+    survey = hs.Protocol(randomizer=permanent, shuffler=hs.UniformShuffle(), n=10_000)
+    bound = hs.dp.waves(survey, waves=10, delta=1e-6, instantaneous=fresh)
+    assert 1.215 < bound.upper / bound.lower < 1.225
+    assert "22 % for ten waves\n  of 10,000 people" in PAGE

@@ -48,7 +48,9 @@ def test_estimates_are_those_of_the_people(place: Path) -> None:
         estimate = tally_reports(sources).estimate()
         assert np.all(abs(estimate.frequencies - shares) < 6 * estimate.standard_errors)
     listed = tally_reports(folders).told_from_noise(estimate, confidence=0.95)
-    assert listed.values.tolist() == [0, 1, 2]
+    # With probability up to 0.05 a value that nobody has is listed, and the rare one may be missed.
+    assert {0, 1} <= set(listed.values.tolist())
+    assert listed.values.size <= 5
 
 
 def test_the_same_key_gives_the_same_hashes(place: Path) -> None:

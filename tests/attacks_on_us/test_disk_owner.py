@@ -13,7 +13,7 @@ from hushuffle_network.service import Service
 from network.phone_cases import plan_text
 from network.phone_stage import PhoneStage
 
-PLAN = plan_text(sets='[["age"]]').replace("collect = 60.0", "collect = 7.0").replace("least = 0.5", "least = 0.2")
+PLAN = plan_text(sets='[["age"]]').replace("collect = 60.0", "collect = 10.0").replace("least = 0.5", "least = 0.2")
 
 
 def fill(service: Service) -> asyncio.Event:
@@ -78,7 +78,7 @@ def test_a_target_and_the_result_with_a_full_disk_tell_when_there_is_room(tmp_pa
 
 def test_a_result_with_a_full_disk_at_the_end_says_later_that_there_is_nothing(tmp_path: Path) -> None:
     async def run() -> None:
-        plan = PLAN.replace("collect = 7.0", "collect = 1.0").replace("patience = 5.0", "patience = 1.0")
+        plan = PLAN.replace("collect = 10.0", "collect = 1.0").replace("patience = 5.0", "patience = 1.0")
         async with PhoneStage(tmp_path, plan) as stage:
             stage.out = io.StringIO()
             await stage.start("result")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
+from hushuffle.curves.laws import blanket_bound, symmetric_dummies
 from hushuffle.curves.laws.blanket_bound import BlanketBound
 from hushuffle.curves.laws.symmetric_dummies import HeldAlike
 from hushuffle.curves.search import privacy_curve
@@ -261,3 +262,23 @@ def test_one_table_for_all_numbers_of_dummies_is_as_good_as_a_table_for_each() -
         if n > 3:
             assert lower <= law.probabilities @ lowers * (1 + 1e-3)
             assert lower == pytest.approx(law.probabilities @ lowers, rel=0.02)
+
+
+def test_numbers_of_dummies_that_share_a_row_only_widen_the_bracket(monkeypatch: pytest.MonkeyPatch) -> None:
+    law, n, epsilon = hs.DummyLaw.binomial(trials=300, p=0.5), 400, 0.02
+    report = hs.RandomizedResponse(k=3, epsilon=1.0).law().symmetric
+    assert report is not None
+    truth, theta, lie, most = float(report.truth), float(report.theta), float(report.lie), int(law.numbers[-1])
+    mean = sum(
+        chance * BlanketBound.of(k=3, n=1, truth=truth, lie=lie, dummies=number).upper(epsilon)
+        for number, chance in zip(law.numbers.tolist(), law.probabilities.tolist(), strict=True)
+    )
+    fine = HeldAlike.of(report, n=n, dummies=most, counted=law)
+    monkeypatch.setattr(blanket_bound, "_STEP", 0.1)
+    monkeypatch.setattr(symmetric_dummies, "_ROW", 6.0)
+    upper = BlanketBound.random(k=3, n=1, theta=theta, lie=lie, dummies=law, log_tail=LOG_TAIL).upper(epsilon)
+    coarse = HeldAlike.of(report, n=n, dummies=most, counted=law)
+    assert fine is not None
+    assert coarse is not None
+    assert mean * (1 + 1e-3) < upper < 1.3 * mean
+    assert coarse.lower_third(epsilon) < fine.lower_third(epsilon) * (1 - 1e-3)

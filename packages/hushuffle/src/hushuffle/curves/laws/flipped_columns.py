@@ -135,7 +135,7 @@ class FlippedColumns(ReportCurve):
         value = self._trials[0].family.local(epsilon) if reports * largest < 1 else self._best(epsilon)
         if self.width > _QUICK:
             return value
-        if 0 < MOST * self._pool < ROOMY:
+        if self.small:
             enough = 1.0 if self.level is None or self.thorough or self._searched else 2 * self.level
             value = min(value, self._pools.upper(epsilon, self.distances, covers=self._covers, enough=enough))
             if self.level is not None and value <= self.level and self._pool < _LONELY:
@@ -190,8 +190,8 @@ class FlippedColumns(ReportCurve):
     @property
     def _searched(self) -> tuple[int, ...]:
         """Hamming distances for searches: the largest, if the bound for it is likely to be the largest."""
-        weighted = 0 < MOST * self._pool < ROOMY and "weighted" in self._covers
-        return () if weighted and self._pools.references(self.width, "weighted") else (self.width,)
+        weighted = self.small and "weighted" in self._covers and self._pools.references(self.width, "weighted")
+        return () if weighted else (self.width,)
 
     @property
     def _covers(self) -> tuple[Cover, ...]:
@@ -200,6 +200,15 @@ class FlippedColumns(ReportCurve):
         if self.level is None:
             return ("alike",) if scarce else ()
         return COVERS if scarce else ("whole",)
+
+    @property
+    def small(self) -> bool:
+        """Whether the largest pool is so small that bounds for small crowds are evaluated as well."""
+        return 0 < MOST * self._pool < ROOMY
+
+    def in_one_pool(self, epsilon: float) -> bool:
+        """Return whether pools of all columns in sequence prove that delta is at most `level` at `epsilon`."""
+        return self._pools.upper(epsilon, covers=("whole",)) <= self._pools.level
 
     @property
     def _pool(self) -> float:

@@ -112,8 +112,7 @@ class WeightedPools:
         The bound for pairs at this distance is about `level` where the thresholds need just all columns.
         """
         if cover == "whole":
-            first = Reference.every(self.width, self.flip, distance, (0,))[0]
-            return (replace(first, threshold=float(self.people)),)
+            return (replace(Reference.every(self.width, self.flip, distance, (0,))[0], threshold=float(self.people)),)
         if cover == "weighted" and self.width > _WIDEST:
             return ()
         if (distance, cover) not in self.cache:

@@ -360,8 +360,8 @@ class _ScoreTransforms:
             noise = NOISE * kinds.sums(scores.mass * (np.abs(grown) + (grown + 1) * reach * (1 + reach)))
             excess = np.maximum(kinds.sums(scores.mass * grown), _LEAST)
             logs: Floats = np.log1p(excess) + noise / (1 + excess) + 4 * EPS
-            if not self._damped:
-                logs[~np.isfinite(logs)] = _HOPELESS
+            logs[~np.isfinite(logs)] = _HOPELESS
+            if not self._damped:  # nothing reads the other two
                 return logs, logs[:, None], logs[:, None]
             mass = scores.mass * (grown + 1)
             width = np.maximum.reduceat(value, kinds.starts) - np.minimum.reduceat(value, kinds.starts)
@@ -372,7 +372,6 @@ class _ScoreTransforms:
                 size, mean, square = (kinds.sums(inside * away**power) / (1 + excess) for power in range(3))
                 spread = np.where(excess > _LEAST, size * square * (1 - 1e-6) - mean**2, 0.0)
                 spreads.append(np.where(np.isfinite(spread), spread, 0.0))
-        logs[~np.isfinite(logs)] = _HOPELESS
         return logs, np.stack(spreads, axis=1), np.outer(width, (1.0, 0.25))
 
     def _transform(self, group: int, kind: int) -> tuple[ScoreTransform, float]:

@@ -64,11 +64,8 @@ _POWERS: Final = (1.0, 0.75, 0.5, 0.25)
 _ENOUGH: Final = 30.0
 """Expected number of reports from what all have in common that is enough for a pool."""
 
-_BLOCK: Final = 1 << 22
-"""Largest number of scores of a block of pairs."""
-
 _CELLS: Final = 1 << 22
-"""Largest number of cells of the cached tables of report distributions."""
+"""Largest number of cells of the cached tables of report distributions, and of tables of scores."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -428,7 +425,7 @@ def _moments(
         most = np.maximum(-mean, mean + square.max(axis=1) * np.exp(reach))
         spread = np.exp(-reach) * least / (1 + grown) - (most / (1 + mean)) ** 2
         rough = np.flatnonzero(~(reach < 5))
-        for block in np.array_split(rough, -(-rough.size * inverse.size // _BLOCK) or 1):
+        for block in np.array_split(rough, -(-rough.size * inverse.size // _CELLS) or 1):
             each = scaled[block, :, None] * inverse
             over = np.where(each == 0, 0.0, (np.expm1(each) / each - 1) * steep[block, :, None]).sum(axis=1)
             grown[block] = mean[block] + over.max(axis=1)

@@ -9,9 +9,7 @@ from typing import Any, Final, Literal, NoReturn
 
 from hushuffle import _checks
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
-from hushuffle.curves.laws.flipped_columns import ROOMY
-from hushuffle.curves.laws.flipped_cover import WeightedPools
-from hushuffle.curves.laws.pooled import MOST
+from hushuffle.curves.laws.flipped_columns import FlippedColumns
 from hushuffle.curves.pairs.composition import attained
 from hushuffle.curves.question import Question
 from hushuffle.curves.search import derivation, solve
@@ -223,14 +221,12 @@ def _check_crowd(claimed: Question, last: Question, claim: tuple[float, float] |
     law, release = last.law, last.release
     if law.flipped is None or law.flipped.width == 1 or release.view is not Reveals.MULTISET:
         return
-    if (release.n - 1) * MOST * law.blanket().weight >= ROOMY:
+    curve = FlippedColumns.of(release)
+    if release.n > 1 and not curve.small:
         return
     several = max(claimed.rounds, claimed.reports) > 1 or any(source.random for source in claimed.release.sources)
-    if claim is not None and not several:
-        epsilon, delta = claim
-        pools = WeightedPools(width=law.flipped.width, flip=law.flipped.flip, people=release.n - 1, level=delta)
-        if pools.upper(epsilon, covers=("whole",)) <= delta:
-            return
+    if claim is not None and curve.small and not several and curve.near(claim[1]).in_one_pool(claim[0]):
+        return
     _refuse("flipped bits in a small crowd (docs/theory/crowds.md)")
 
 

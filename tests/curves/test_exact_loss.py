@@ -146,6 +146,19 @@ def test_errors_hold_and_are_small_deep_in_the_tails(tail: float) -> None:
     assert float((np.asarray(pair.p_error)[order] / pair.p[order]).max()) < 1e-6
 
 
+def test_nodes_left_out_are_negligible(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    for count in (50, 3000, 40_000):
+        target, own, other = rng.dirichlet(np.ones(5), 2), *rng.dirichlet(np.ones(5), 2)
+        pairs = []
+        for small in (80.0, math.inf):
+            monkeypatch.setattr(exact_loss, "_SMALL", small)
+            pairs += exact_pairs(SOMEBODY, (target[0], target[1]), [(count, own), (9, other)], log_tail=-40.0)
+        least, whole = pairs
+        assert np.array_equal(least.p, whole.p)
+        assert np.allclose(least.p_error, whole.p_error, rtol=1e-6, atol=1e-34)
+
+
 def test_too_long_a_sum_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_loss, "_LONGEST", 64)
     law = np.array([0.5, 0.3, 0.2])

@@ -250,13 +250,17 @@ def test_what_is_counted_in_full_only_raises_the_upper_end(monkeypatch: pytest.M
         assert all(a <= b * (1 + 1e-12) for a, b in zip(finer, coarser, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(16))
 def test_the_smaller_of_two_bounds_is_evaluated_alone(seed: int) -> None:
     rng = np.random.default_rng(seed)
     k, epsilon_0, n = int(rng.integers(3, 9)), float(rng.uniform(0.3, 3.0)), int(10 ** rng.uniform(2.8, 4.5))
-    randomizer = (hs.SubsetSelection, hs.HadamardResponse)[seed % 2](k=k, epsilon=epsilon_0)
-    law = replace(shuffled(randomizer, n), sliced=False).near(10 ** -rng.uniform(2, 10))
-    assert len(law.places) == 1
+    kinds = (
+        hs.SubsetSelection,
+        hs.HadamardResponse,
+        hs.UnaryEncoding,
+        lambda k, epsilon: hs.SquareWave(bins=k, epsilon=epsilon),
+    )
+    law = replace(shuffled(kinds[seed % 4](k=k, epsilon=epsilon_0), n), sliced=False).near(10 ** -rng.uniform(2, 10))
     for share in (0.0, 0.5, 1.0, 1.5):
         epsilon = share * law.guess()
         slow = min(law.pool.upper(law.places, epsilon, law.level), law.blanket(epsilon))

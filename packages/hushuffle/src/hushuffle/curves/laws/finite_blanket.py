@@ -52,6 +52,9 @@ _NEAR: Final = 0.03
 _FINE: Final = 0.005
 """Smoothing in standard deviations of the sum: to rank pairs, for searches, and for bounds (1e-5 of epsilon)."""
 
+_CLEAR: Final = (0.95, 0.9998)
+"""Ratios of variances, the pool's to the plain blanket's, outside which one bound was the smaller one in every test."""
+
 _SOME: Final = 6
 """Number of pairs of datasets that a lower bound evaluates; with more pairs of values, tables use no slices."""
 
@@ -186,12 +189,20 @@ class FiniteDivergence(ReportCurve):
             value = slices.upper(self.pool, places, epsilon, self.level, goal)
             if value <= self.level or self.trials:
                 return value
-        # In a crowd of one kind, tests show the plain blanket's bound to be the smaller one if its variance is.
-        alike = len(places) == len(self.pool.portions) == 1 and self.others.people * self.laws[0].weight > slices.ROOM
-        if not alike or self._square(places[0], epsilon) >= self.pool.square(places[0], epsilon, self.level):
+        # In a crowd of one kind, the ratio of the two bounds' variances shows which of them is smaller for a pair.
+        alone, first = len(places) == 1, places[0]
+        alike = len(self.pool.portions) == 1 and self.others.people * self.laws[0].weight > slices.ROOM
+        ratio = self.pool.square(first, epsilon, self.level) / self._square(first, epsilon) if alike else _CLEAR[0]
+        if ratio > _CLEAR[1]:
+            value = min(value, self.blanket(epsilon, goal, places))
+        if ratio <= _CLEAR[1] or (not alone and value > self._upper_at(first, epsilon, self.smoothing)):
             value = min(value, self.pool.upper(places, epsilon, self.level, goal))
         # The plain blanket's bound is at least its bound at this pair, at the mean N: skip it if that is not better.
-        if value > goal and (alike or self._upper_at(places[0], epsilon, self.smoothing, self._typical) < value):
+        sure = (
+            ratio < _CLEAR[0] and alone and value >= (self.level or math.inf)
+        )  # at smaller delta, a pool is too small
+        doubtful = ratio <= _CLEAR[1] and value > goal and not sure
+        if doubtful and ((alone and alike) or self._upper_at(first, epsilon, self.smoothing, self._typical) < value):
             value = min(value, self.blanket(epsilon, goal, places))
         if self.sliced and self.level is None and value > 0:
             value = min(value, slices.upper(self.pool, places, epsilon, value))

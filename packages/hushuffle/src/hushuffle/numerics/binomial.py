@@ -338,11 +338,12 @@ class FairTable:
     """One of the bounds of `fair_signs` for the same numbers of signs and many thresholds, from a table.
 
     Row i is about Bin(s, 1/2) = A from s // 2 on, for the i-th different number s of signs: bounds on A P(A) (`gain`)
-    and P(A or more) (`tail`), upper and lower if `above`, else lower and upper. Omitted counts have probability at most
-    e**-95. For each of `signs`, shape (B,), count A is at `start` + A, and the row is 0 from the count `stop` on.
+    and P(A or more) (`tail`), upper and lower if `above`, else lower and upper, without tails of e**`log_tail`. For
+    each of `signs`, shape (B,), count A is at `start` + A, and the row is 0 from the count `stop` on.
     """
 
     signs: Floats
+    most: int  # the place of the largest number of signs
     start: npt.NDArray[np.int64]
     stop: Floats
     gain: Floats
@@ -350,7 +351,7 @@ class FairTable:
     above: bool
 
     @classmethod
-    def of(cls, signs: Floats, *, above: bool) -> FairTable | None:
+    def of(cls, signs: Floats, *, above: bool, log_tail: float = LOG_TAIL) -> FairTable | None:
         """Return the table for these numbers of signs; None if a hundred direct evaluations would be cheaper.
 
         >>> two = np.array([2.0])
@@ -359,37 +360,47 @@ class FairTable:
         """
         numbers, row = np.unique(signs, return_inverse=True)
         first = np.floor(numbers / 2)
-        last = np.minimum(np.ceil(numbers / 2 + deviation(-LOG_TAIL, numbers / 4)), numbers)
+        last = np.minimum(np.ceil(numbers / 2 + deviation(-log_tail, numbers / 4)), numbers)
         size = int((last - first).max(initial=0.0)) + 3  # two zeros after the last entry
         if numbers.size * size > 50 * signs.size + _SMALL_TABLE:
             return None
-        mass = runs(first, size, numbers, 0.5)
-        counts: Floats = first[:, None] + np.arange(size)
-        mass[counts > last[:, None]] = 0.0
         noise = margin(float(numbers.max(initial=1.0))) + (16 + 4 * size) * EPS
         sign = 1 if above else -1
-        # Rows are summed from the far tail, so that small tails keep their digits.
-        tail = np.cumsum(mass[:, ::-1], axis=1)[:, ::-1] * (1 - sign * noise)
-        # Rounding may hide that the count before adds; and counts beyond the table were omitted.
-        spare = 16 * EPS * np.append(0.0, mass.ravel()[:-1]).reshape(mass.shape) + 2 * math.exp(LOG_TAIL)
-        counts *= mass
-        counts *= 1 + sign * noise
-        counts += sign * numbers[:, None] * spare
+        gain, tail = np.empty((2, numbers.size, size))
+        for begin in range(0, numbers.size, _TOGETHER):
+            part = slice(begin, begin + _TOGETHER)
+            mass = runs(first[part], size, numbers[part], 0.5)
+            counts: Floats = first[part, None] + np.arange(size)
+            mass[counts > last[part, None]] = 0.0
+            # Rows are summed from the far tail, so that small tails keep their digits.
+            np.multiply(np.cumsum(mass[:, ::-1], axis=1)[:, ::-1], 1 - sign * noise, out=tail[part])
+            # Rounding may hide that the count before adds; and counts beyond the table were omitted.
+            counts *= mass
+            counts *= 1 + sign * noise
+            counts += sign * 2 * math.exp(log_tail) * numbers[part, None]
+            counts[:, 1:] += sign * 16 * EPS * numbers[part, None] * mass[:, :-1]
+            gain[part] = counts
         start = (size * np.arange(numbers.size) - first.astype(np.int64))[row.ravel()]
         stop = last[row.ravel()] + 2
-        return cls(signs=signs, start=start, stop=stop, gain=counts.ravel(), tail=tail.ravel(), above=above)
+        most = int(np.argmax(signs)) if signs.size else 0
+        return cls(signs=signs, most=most, start=start, stop=stop, gain=gain.ravel(), tail=tail.ravel(), above=above)
 
     def cancels(self, threshold: Floats) -> bool:
-        """Return whether sums lose their digits at these thresholds, so that `fair_signs` is needed."""
-        return EPS * float(self.signs.max(initial=0.0)) > 1e-9 * float((self.signs - threshold).max(initial=0.0))
+        """Return whether sums may lose their digits at these thresholds, so that `fair_signs` is needed."""
+        if not self.signs.size:
+            return False
+        most = float(self.signs[self.most])
+        return EPS * most > 1e-9 * (most - float(threshold[self.most]))
 
     def mean(self, weight: Floats, threshold: Floats) -> float:
-        """Return a bound on the sum of `weight` E[R - threshold]_+; shapes (B,)."""
+        """Return a bound on the sum of `weight` E[R - threshold]_+; shapes (B,), weights >= 0."""
         place = (self.signs + threshold) / 2 + 1
         index = np.minimum(place, self.stop, out=place).astype(np.int64)
         index += self.start
-        value = self.gain.take(index) - threshold * self.tail.take(index)
-        value *= weight  # weights are >= 0
+        value, loss = self.gain.take(index), self.tail.take(index)
+        loss *= threshold
+        value -= loss
+        value *= weight
         slack: float = EPS * (16 + value.size) * (1 if self.above else -1)
         return float((value if self.above else np.maximum(value, 0.0)).sum()) * (1 + slack)
 

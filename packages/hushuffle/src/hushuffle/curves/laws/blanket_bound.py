@@ -33,6 +33,9 @@ _STEP: Final = 1e-4
 _TINIEST: Final = 1e-280
 """Smallest probability from which others are computed by a recurrence."""
 
+_NEAR: Final = 8
+"""Largest distance of rows that a recurrence over all counts connects faster than direct evaluation."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BlanketBound:
@@ -146,9 +149,9 @@ class BlanketBound:
             table=None,
         )
 
-    def tabulated(self) -> BlanketBound:
-        """The same bound with tables of binomial tails, faster from about ten epsilons on."""
-        return replace(self, table=FairTable.of(self.high, above=True))
+    def tabulated(self, log_tail: float = LOG_TAIL) -> BlanketBound:
+        """The same bound with tables of binomial tails above e**`log_tail`, faster from about ten epsilons on."""
+        return replace(self, table=FairTable.of(self.high, above=True, log_tail=log_tail))
 
     @cached_property
     def _terms(self) -> tuple[Floats, Floats]:
@@ -162,11 +165,15 @@ class BlanketBound:
         if self.table is not None and not self.table.cancels(level := excess / (1 + growth) * level):
             each = slope * self.table.mean(weight, level)
         else:
-            common = excess * self.k * self.lie * self.total
-            attained = pull * self.low + slope * (self.high - self.low)
+            low, high, total = self.low, self.high, self.total
+            if epsilon == 0:  # all thresholds are 0, so that cells differ in S alone
+                row = np.flatnonzero(np.diff(high, prepend=-1.0))
+                low, high, total, weight = low[row], high[row], total[row], np.add.reduceat(weight, row)
+            common = excess * self.k * self.lie * total
+            attained = pull * low + slope * (high - low)
             head = attained - common, attained + common
-            value = fair_signs(self.high, slope, excess * pull / 2 * self.low + common, head)[1]
-            each = float(np.sum(weight * value)) * (1 + EPS * (16 + weight.size))
+            value = fair_signs(high, slope, excess * pull / 2 * low + common, head)[1]
+            each = float(np.sum(weight * value)) * (1 + EPS * (16 + self.mass.size))
         result = each + pull * self.outside  # no cell adds more than k theta times its probability
         gap, price = self.theta, excess * self.lie
         local = max(gap - price, 0.0) + 8 * EPS * (gap + price)
@@ -194,8 +201,12 @@ def _hats(nodes: Floats, own: Floats, trials: int, chance: float) -> Floats:
     """
     level, left = nodes[None, :] - own[:, None], (trials - own)[:, None]
     first = binomial.pmf(level[-1], left[-1], chance)
-    alike = np.ptp(np.diff(own, append=own[-1] + 1)) == 0 and bool((first > _TINIEST).all())
-    area, error = _from_last(level, left, chance, first) if alike else binomial.shortfall(level, left, chance)
+    step = int(own[1] - own[0]) if own.size > 1 else 1
+    if step <= _NEAR and bool((first > _TINIEST).all()):
+        every = np.arange(own[0], own[-1] + 1)[:, None]
+        area, error = (end[::step] for end in _from_last(nodes - every, trials - every, chance, first))
+    else:
+        area, error = binomial.shortfall(level, left, chance)
     width = np.diff(nodes)[None, :]
     rise, noise = np.diff(area, axis=1) / width, (error[:, 1:] + error[:, :-1]) / width
     zero, full = np.zeros((own.size, 1)), np.ones((own.size, 1))

@@ -248,7 +248,7 @@ class Kary(ReportCurve):
     def blanket(self) -> BlanketBound:
         whole = _blanket(self.law, self.n, self.dummies, self.counted, self._log_tail)
         whole = whole if self.level is None else whole.without_traces(self.level)
-        return whole.tabulated() if self.often else whole
+        return whole.tabulated(self._log_tail) if self.often else whole
 
     @cached_property
     def signed(self) -> SignedCounts:

@@ -9,13 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import vl_convert
-
 from hushuffle.model import Report, Table, as_bound
 from hushuffle.report import charts, heat
 from hushuffle.report.diagrams import inline
 from hushuffle.report.document import Names
-from hushuffle.report.drawing import FONT_SIZE, WIDTH, ChartDrawing, KeyEntry, short, stroke, svg, text
+from hushuffle.report.drawing import FONT_SIZE, WIDTH, ChartDrawing, KeyEntry, short, stroke, text
 from hushuffle.report.formatting import plain
 from hushuffle.report.maps import draw
 
@@ -41,21 +39,18 @@ class Picture:
     legend: tuple[KeyEntry, ...] = ()
 
 
-def of_chart(key: str, title: str, caption: str, drawn: ChartDrawing | None, name: str) -> Picture:
-    """Return the picture of a chart, whose ids start with `name`."""
+def of_chart(key: str, title: str, caption: str, drawn: ChartDrawing | None) -> Picture:
     if drawn is None:
         return Picture(key=key, title=title, caption=f"{caption} No point of this chart is finite.")
     beyond = " Lines that reach the edge of the chart continue outside it." if drawn.clipped else ""
-    panels = (("", svg(drawn, name)),)
-    return Picture(key=key, title=title, caption=f"{caption}{beyond}", panels=panels, legend=drawn.key)
+    return Picture(key=key, title=title, caption=f"{caption}{beyond}", panels=(("", drawn.svg),), legend=drawn.key)
 
 
 def pictures(report: Report) -> Iterator[Picture]:
     """Yield the charts and the heat maps."""
     numbers = Names.of(report).numbers
-    for place, chart in enumerate(report.charts, 1):
-        drawn = charts.lines(chart, numbers=numbers)
-        yield of_chart(chart.key, chart.title, chart.caption, drawn, f"chart-{place}")
+    for chart in report.charts:
+        yield of_chart(chart.key, chart.title, chart.caption, charts.lines(chart, numbers=numbers))
     for each in report.heat_maps:
         cells = heat.draw(each)
         remark = "No point of this chart is finite." if cells is None else cells.remark
@@ -77,6 +72,7 @@ def maps(report: Report) -> Iterator[Picture]:
 def figure_files(report: Report) -> dict[str, bytes]:
     """Return figure-KEY.svg, .png, .csv, .parquet and table-KEY.csv, .parquet; a `Bound` takes three columns."""
     import polars as pl  # noqa: PLC0415 - slow to load
+    import vl_convert  # noqa: PLC0415 - slow to load
 
     files: dict[str, bytes] = {}
     for name, picture in _drawn(report):
@@ -199,5 +195,4 @@ def _box(width: float, height: float) -> str:
 def _swatch(entry: KeyEntry, y: float) -> Iterable[str]:
     if entry.mark == "dot":
         return [f'<circle cx="{_SWATCH / 2}" cy="{short(y)}" r="5" fill="{entry.color}"/>']
-    line = stroke(f"M0 {short(y)}H{_SWATCH}", entry.color, 3)
-    return [line if entry.dash in ("", "1 0") else line.replace("/>", f' stroke-dasharray="{entry.dash}"/>')]
+    return [stroke(f"M0 {short(y)}H{_SWATCH}", entry.color, 3, dash=entry.dash)]

@@ -6,7 +6,7 @@ import html
 import textwrap
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hushuffle.model import Estimate, Population, Utility
 from hushuffle.report.accuracy import MOST_ROWS
 from hushuffle.report.charts import shares
-from hushuffle.report.drawing import FONT_SIZE, INK, QUIET, svg
+from hushuffle.report.drawing import FONT_SIZE, INK, QUIET
 from hushuffle.report.formatting import plain, plural, short
 
 _NAMESPACE: Final = "http://www.w3.org/2000/svg"
@@ -85,14 +85,15 @@ def frequency_svg(parts: Sequence[Frequencies]) -> str:
     """
     root = ET.Element("svg", {"xmlns": _NAMESPACE, "role": "img", "font-family": "sans-serif"})
     top, widest = 0.0, 0.0
-    for position, part in enumerate(parts):
-        inner = ET.fromstring(_chart(part, f"chart-{position}"))  # noqa: S314 - drawn here
+    for part in parts:
+        inner = ET.fromstring(_chart(part))  # noqa: S314 - drawn here
         width, height = (float(number) for number in inner.attrib["viewBox"].split()[2:])
         _text(root, short(part.title, _TITLE_COLUMNS), y=top + 22, size=FONT_SIZE + 3, color=INK, weight="bold")
         top += _HEAD
         for line in textwrap.wrap(part.caption, _CAPTION_COLUMNS):
             _text(root, line, y=top + 8, size=FONT_SIZE - 1, color=QUIET)
             top += _LINE
+        inner.attrib |= {"aria-label": f"{plain(part.title)}: {part.caption}."}
         inner.attrib |= {"x": "0", "y": f"{top:g}", "width": f"{width:g}", "height": f"{height:g}"}
         root.append(inner)
         top, widest = top + height + _MARGIN, max(widest, width)
@@ -111,7 +112,7 @@ def frequency_html(parts: Sequence[Frequencies]) -> str:
     )
 
 
-def _chart(part: Frequencies, name: str) -> str:
+def _chart(part: Frequencies) -> str:
     labels = list(part.labels)
     for row in part.rows:
         held = f"{part.estimate.frequencies[row] * part.people:,.0f}"
@@ -120,7 +121,7 @@ def _chart(part: Frequencies, name: str) -> str:
     utility = Utility(predicted=part.estimate.standard_errors, estimate=part.estimate, confidence=part.drawn_confidence)
     drawing = shares(population, utility, part.rows, most=_LABEL_COLUMNS)
     assert drawing is not None  # `part` always has an estimate
-    return svg(replace(drawing, description=f"{plain(part.title)}: {part.caption}."), name)
+    return drawing.svg
 
 
 def _text(root: ET.Element, text: str, *, y: float, size: int, color: str, weight: str = "normal") -> None:

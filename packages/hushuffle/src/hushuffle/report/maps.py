@@ -8,30 +8,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from hushuffle.model import Panel, PointMap
-from hushuffle.report.drawing import (
-    COLORS,
-    FONT_SIZE,
-    GRID,
-    QUIET,
-    WIDTH,
-    KeyEntry,
-    picture,
-    short,
-    stroke,
-    text,
-    width,
-)
+from hushuffle.report.drawing import COLORS, Frame, KeyEntry, dots, picture
 from hushuffle.report.formatting import plain
-from hushuffle.report.scales import Scale, drawable, scale, steps, tick
+from hushuffle.report.scales import drawable, scale
 
 POINTS_PER_PANEL = 10_000
 POINTS_PER_MAP = 60_000
 _HEIGHT = 360
-_TOP, _RIGHT, _BOTTOM = 26, 12, 42
-_TICKS = 6
 _FEW, _MANY = 300, 3000
 
 
@@ -52,14 +37,14 @@ def draw(point_map: PointMap) -> MapDrawing | None:
         return None
     most = min(POINTS_PER_PANEL, POINTS_PER_MAP // len(point_map.panels))
     colors = category_colors(len(point_map.labels), point_map.families)
-    frame = _Frame.around(x_scale, y_scale)
+    frame = Frame(x=x_scale, y=y_scale, height=_HEIGHT, x_label=point_map.x_label, y_label=point_map.y_label)
     pictures, thinned = [], False
     for panel in point_map.panels:
         drawn = _kept(panel, most)
         thinned |= len(drawn) < len(panel.x)
         axes = f"{point_map.y_label} against {point_map.x_label}"
         description = f"{point_map.title}, {panel.label}: {axes}, one point for each person."
-        parts = [*frame.axes(point_map.x_label, point_map.y_label), *_points(panel, drawn, frame, colors)]
+        parts = [*frame.axes(), *_points(panel, drawn, frame, colors)]
         pictures.append((plain(panel.label), picture(parts, _HEIGHT, description)))
     return MapDrawing(
         panels=tuple(pictures),
@@ -88,39 +73,6 @@ def category_colors(count: int, families: Sequence[Literal["warm", "cool"]] = ()
     return [f"hsl({360 * place // count} 75% {62 if place % 2 else 38}%)" for place in range(count)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Frame:
-    x: Scale
-    y: Scale
-    left: float
-
-    @classmethod
-    def around(cls, x: Scale, y: Scale) -> _Frame:
-        labels = [tick(value) for value in steps(y.low, y.high, _TICKS)]
-        return cls(x=x, y=y, left=max(width(label) for label in labels) + 12)
-
-    def across(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        return self.left + (values - self.x.low) / (self.x.high - self.x.low) * (WIDTH - _RIGHT - self.left)
-
-    def down(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        return _HEIGHT - _BOTTOM - (values - self.y.low) / (self.y.high - self.y.low) * (_HEIGHT - _BOTTOM - _TOP)
-
-    def axes(self, x_label: str, y_label: str) -> list[str]:
-        """Return the SVG of grid, ticks and axis labels; the y label is horizontal, above the axis."""
-        bottom = _HEIGHT - _BOTTOM
-        parts = [text(0, FONT_SIZE, y_label, color=QUIET)]
-        for value in steps(self.y.low, self.y.high, _TICKS):
-            (place,) = self.down(np.array([value]))
-            parts.append(stroke(f"M{short(self.left)} {short(place)}H{WIDTH - _RIGHT}", GRID))
-            parts.append(text(self.left - 6, place + 0.35 * FONT_SIZE, tick(value), anchor="end"))
-        for value in steps(self.x.low, self.x.high, _TICKS):
-            (place,) = self.across(np.array([value]))
-            parts.append(stroke(f"M{short(place)} {_TOP}V{bottom}", GRID))
-            parts.append(text(place, bottom + 1.4 * FONT_SIZE, tick(value), anchor="middle"))
-        parts.append(stroke(f"M{short(self.left)} {_TOP}V{bottom}H{WIDTH - _RIGHT}", QUIET))
-        return [*parts, text((self.left + WIDTH) / 2, _HEIGHT - 5, x_label, anchor="middle", color=QUIET)]
-
-
 def _finite(coordinates: Iterable[Sequence[float]]) -> list[float]:
     return [value for values in coordinates for value in values if math.isfinite(value)]
 
@@ -137,17 +89,15 @@ def _kept(panel: Panel, most: int) -> list[int]:
     return [placed[place * len(placed) // most] for place in range(most)]
 
 
-def _points(panel: Panel, drawn: Sequence[int], frame: _Frame, colors: Sequence[str]) -> list[str]:
+def _points(panel: Panel, drawn: Sequence[int], frame: Frame, colors: Sequence[str]) -> list[str]:
     """Return one path of dots for each category, the most frequent first, so that rare categories stay visible."""
-    chosen = np.array(drawn, dtype=np.int64)
-    across = np.rint(frame.across(np.array(panel.x, dtype=np.float64)[chosen])).astype(np.int64)
-    down = np.rint(frame.down(np.array(panel.y, dtype=np.float64)[chosen])).astype(np.int64)
-    codes = np.array(panel.values, dtype=np.int64)[chosen]
+    across = [round(frame.across(panel.x[place])) for place in drawn]
+    down = [round(frame.down(panel.y[place])) for place in drawn]
+    codes = np.array(panel.values, dtype=np.int64)[list(drawn)]
     size = 6.0 if len(drawn) <= _FEW else 4.0 if len(drawn) <= _MANY else 2.5
     paths = []
     for code in np.argsort(-np.bincount(codes, minlength=len(colors)), kind="stable"):
-        dots = np.unique(np.stack([across, down], axis=1)[codes == code], axis=0)
-        if len(dots):
-            path = "".join(f"M{x} {y}h0" for x, y in dots.tolist())
-            paths.append(stroke(path, colors[code], size, round_ends=True))
+        places = np.unique(np.stack([across, down], axis=1)[codes == code], axis=0)
+        if len(places):
+            paths.append(dots(places.tolist(), colors[code], size))
     return paths

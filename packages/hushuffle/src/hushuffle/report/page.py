@@ -69,7 +69,7 @@ def _estimates(report: Report, reading: Accuracy | None) -> Iterator[Picture]:
         drawn = shares(report.population, report.utility, reading.rows)
         if drawn is not None:
             caption = f"One run on the data. Values shown: {reading.order}." if reading.more else "One run on the data."
-            yield of_chart("estimates", "Estimated shares", caption, drawn, "chart-0")
+            yield of_chart("estimates", "Estimated shares", caption, drawn)
 
 
 @cache

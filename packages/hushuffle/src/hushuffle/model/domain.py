@@ -25,7 +25,7 @@ class Domain:
 
     def __post_init__(self) -> None:
         several = isinstance(self.labels, Iterable) and not isinstance(self.labels, str)
-        if not several or not all(isinstance(label, str) for label in self.labels):
+        if not several or not all(issubclass(kind, str) for kind in set(map(type, self.labels))):
             _checks.reject("labels", "several texts", f"<{type(self.labels).__name__}>")
         object.__setattr__(self, "labels", tuple(self.labels))
         if len(self.labels) < 2:
@@ -36,7 +36,7 @@ class Domain:
     @classmethod
     def of_size(cls, k: int) -> Self:
         """Return the domain of `k` values with labels "0" to str(k - 1)."""
-        return cls(labels=tuple(str(value) for value in range(_checks.integer("k", k, low=2))))
+        return cls(labels=tuple(map(str, range(_checks.integer("k", k, low=2)))))
 
     @property
     def k(self) -> int:

@@ -239,7 +239,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        kinds = set(map(type, value))
+        plain = kinds <= {str, int, bool} or (kinds == {float} and all(map(math.isfinite, value)))
+        return list(value) if plain else [_plain(item) for item in value]
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
@@ -255,6 +257,10 @@ def _text(value: Any, start: str) -> str:
     if isinstance(value, dict) and value:
         items = (f"{json.dumps(key)}: {_text(item, inner)}" for key, item in value.items())
         return f"{{{inner}{f',{inner}'.join(items)}{start}}}"
-    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+    kinds = set(map(type, value)) if isinstance(value, list) else set[type]()
+    if {dict, list} & kinds:
         return f"[{inner}{f',{inner}'.join(_text(item, inner) for item in value)}{start}]"
+    if kinds == {float} and 0.0 not in (numbers := set(value)):  # the same number may stand for a million values
+        texts = {number: repr(number) for number in numbers}
+        return f"[{', '.join(map(texts.__getitem__, value))}]"
     return json.dumps(value, allow_nan=False)

@@ -25,7 +25,7 @@ from hushuffle.specification.exposure import ONCE, Exposure
 _LARGEST = 10**9
 _MOST_GUESSED = 10**6
 """The largest number of people on charts of guessing: above it, one figure may take a second to compute."""
-_VISIBLE = 0.004
+VISIBLE = 0.004
 """Relative width of the brackets of epsilon on charts."""
 _TIMES = tuple(10 ** (half / 2) for half in range(-4, 5))
 _NOISES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
@@ -145,7 +145,7 @@ def _band(
 ) -> Series:
     """Central epsilon against x; at x = `here` the figure is `own`, if given."""
     figures = (
-        own if own is not None and at == here else exposure.epsilon(protocol, delta=delta, tolerance=_VISIBLE)
+        own if own is not None and at == here else exposure.epsilon(protocol, delta=delta, tolerance=VISIBLE)
         for at, protocol in zip(x, protocols, strict=True)
     )
     return Series.through("released, after the shuffler", x, figures)

@@ -100,13 +100,18 @@ class PrivacyCurve(ABC):
         """Return `epsilon` of a curve that is `near` delta, with ends that are `relative` away from the best ends."""
         if self.revealing and delta < self.certain:
             return Bound.exact(math.inf, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
-        law, subset, place = self, self, self.guess()
-        if type(law).contenders is not PrivacyCurve.contenders:
-            place = law.place(delta, place)
-            subset = law.contenders(place)
-        lower, witness = _lower_end(subset, delta, place, relative=relative)
-        upper = _upper_end(law, subset, delta, lower, relative)
-        return bracket(lower, upper, unit="nats", sources=law.sources, witness=witness)
+        lower, witness, subset = self.lowest(delta, relative)
+        upper = _upper_end(self, subset, delta, lower, relative)
+        return bracket(lower, upper, unit="nats", sources=self.sources, witness=witness)
+
+    def lowest(self, delta: float, relative: float) -> tuple[float, Witness, PrivacyCurve]:
+        """Return the lower bound of `searched`, its datasets, and the curve over the worst datasets."""
+        subset: PrivacyCurve = self
+        place = self.guess()
+        if type(self).contenders is not PrivacyCurve.contenders:
+            place = self.place(delta, place)
+            subset = self.contenders(place)
+        return *_lower_end(subset, delta, place, relative=relative), subset
 
     def place(self, delta: float, guess: float) -> float:
         """Return an epsilon near the lower bound on epsilon at `delta`; the worst datasets are selected there."""
@@ -140,6 +145,8 @@ class PrivacyCurve(ABC):
         places = [place for place in before if place > least] + [least] * math.isfinite(least)
         ends = ((place, law.seen_at(place, delta)) for place in places)
         lower, witness = next(((place, witness) for place, witness in ends if witness is not None), (0.0, None))
+        if witness is None and law.upper(least) > delta:  # the upper bound is near enough, but the bracket is wide
+            lower, witness, _ = law.lowest(delta, tolerance / 10)
         if witness is None:
             return law.searched(delta, tolerance / 10)
         return bracket(lower, min(upper, law.pure), unit="nats", sources=law.sources, witness=witness)

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle.assessment.charts import VISIBLE
 from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.reach.privacy import Design, central
 from hushuffle.errors import NumericalError
@@ -35,7 +36,7 @@ def charts(
         figures = []
         for done, other in enumerate(other_noises):
             progress(done / steps)
-            figures.append(central(other))
+            figures.append(central(other) if other.p == design.p else _visible(other))
         return _noise_chart(noises, figures, design)
 
     topic = "The chart of privacy against the flip probability"
@@ -47,6 +48,11 @@ def charts(
         lambda: _size_charts(audiences, design, sizes, lambda done: progress((len(noises) + 2 * done) / steps)),
     )
     return (*(() if privacy is None else (privacy,)), here, *(others or ()))
+
+
+def _visible(design: Design) -> Bound:
+    """Return `central`, if one column changes with a bracket that is wider by the tolerance of charts."""
+    return central(design) if design.hashes > 1 else design.curve.within(design.delta, VISIBLE)
 
 
 def _size_charts(

@@ -219,9 +219,12 @@ def estimate_flip_prob(
         return one_by_one(law_of(filters, bits, p).near(level / several).likely, aim, several)
 
     def pair(p: float) -> float:
-        return published_pair_law(filters, bits, p).upper(aim)
+        return published_pair_law(filters, bits, p).upper(aim / several)
 
-    chosen = first_below(likely if basis == "certified" else pair, level, high=0.5, guess=0.2)
+    # The pair is fast, and its p is near that of all datasets; far below that p, bounds for small crowds take a second.
+    chosen = first_below(pair, level / several, high=0.5, guess=0.2)
+    if basis == "certified":
+        chosen = first_below(likely, level, high=0.5, guess=chosen)
     if basis == "certified" and not certified(chosen) <= level:
         chosen = first_below(certified, level, high=0.5, guess=chosen)
     return FlipProbability(

@@ -4,10 +4,12 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
+import mpmath
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushuffle.numerics.exact import down, sum_upwards, times_upwards, up
+from hushuffle.numerics.exact import down, exponential, sum_upwards, times_upwards, turn_parts, up
 
 
 @given(st.fractions())
@@ -29,3 +31,15 @@ def test_sums_and_multiples_are_the_nearest_floats_that_are_not_below(parts: lis
     for above, exact in whole + [(times_upwards(part, times), times * Fraction(part)) for part in parts]:
         assert Fraction(above) >= exact
         assert above == 0 or Fraction(math.nextafter(above, 0)) < exact
+
+
+@given(st.floats(min_value=-1e9, max_value=1e9), st.floats(min_value=-20, max_value=20))
+def test_turns_are_accurate_at_any_angle(angle: float, real: float) -> None:
+    eps = float(np.finfo(np.float64).eps)
+    away, sine = (part.item() for part in turn_parts(np.array([angle])))
+    value = exponential(np.array([real]), np.array([angle]))[0]
+    with mpmath.workprec(200):
+        exact = 2 * mpmath.sin(mpmath.mpf(angle) / 2) ** 2, mpmath.sin(mpmath.mpf(angle))
+        for part, wanted in zip((away, sine), exact, strict=True):
+            assert abs(part - wanted) <= 4 * eps * abs(wanted) + 1e-300
+        assert abs(mpmath.mpc(value) - mpmath.exp(mpmath.mpc(real, angle))) <= 8 * eps * math.exp(real)

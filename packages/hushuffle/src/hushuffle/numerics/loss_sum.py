@@ -22,6 +22,7 @@ from scipy.special import logsumexp
 
 from hushuffle.errors import NumericalError
 from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.exact import exponential
 from hushuffle.numerics.roots import halved
 
 _REACH: Final = 75.0
@@ -164,7 +165,7 @@ class LossSum:
             fuzz += 4 * EPS * times * (8 + float(largest))
         product = np.exp(log_size)
         error = np.exp(log_reach) * -np.expm1(log_size - log_reach) + product * (16 * EPS * (rounds + 8) + levels)
-        tilted = np.fft.irfft(product * np.exp(1j * phase), length)
+        tilted = np.fft.irfft(exponential(log_size, phase), length)
         return cls(
             step=parts[0][0].step,
             low=low,

@@ -22,7 +22,7 @@ from scipy.fft import irfft2, next_fast_len
 
 from hushuffle.errors import NumericalError
 from hushuffle.numerics.binomial import EPS, Floats, deviation
-from hushuffle.numerics.exact import log1p_parts
+from hushuffle.numerics.exact import log1p_parts, turn_parts
 
 LARGEST: Final = 1 << 21
 """Largest number of cells of a distribution. Computing one of this size takes about ten seconds and 300 MB."""
@@ -153,8 +153,8 @@ def _log_transform(group: PairGroup, first: Floats, second: Floats) -> tuple[npt
     for value in range(3):
         if value != likeliest and chances[value] > 0:
             turn = angles[value] - angles[likeliest]
-            real = real - 2 * chances[value] * np.sin(turn / 2) ** 2
-            imaginary = imaginary + chances[value] * np.sin(turn)
+            away, sine = turn_parts(turn)
+            real, imaginary = real - chances[value] * away, imaginary + chances[value] * sine
             size = size + chances[value] * np.abs(turn)
     modulus, angle = log1p_parts(real, imaginary)
     return modulus + 1j * angle, 16 * EPS * size * np.exp(-modulus)

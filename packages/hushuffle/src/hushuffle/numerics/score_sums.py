@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.numerics.binomial import EPS, Floats
-from hushuffle.numerics.exact import log1p_parts
+from hushuffle.numerics.exact import exponential, log1p_parts, turn_parts
 
 Complex = npt.NDArray[np.complex128]
 
@@ -272,10 +272,8 @@ class ScoreTransform:
         if not 1 + excess > 0:
             raise _TooWideError
         tilted = scores.mass * np.exp(nodes.tilt * scores.value) / max(1 + excess, 1e-300)
-        half = np.outer(nodes.angles / 2, scores.value)
-        sine = np.sin(half)
-        real, imaginary = -2 * (sine * sine) @ tilted, 2 * (sine * np.cos(half)) @ tilted
-        size, angle = log1p_parts(real, imaginary)
+        away, sine = turn_parts(np.outer(nodes.angles, scores.value))
+        size, angle = log1p_parts(-away @ tilted, sine @ tilted)
         doubt = tilted @ (scores.size * (1 + nodes.tilt * scores.size))
         return cls(
             log_mass=float(np.log1p(excess)),
@@ -290,7 +288,7 @@ class ScoreTransform:
         # |x + e|**count - |x|**count <= count e (|x| + e)**(count - 1)
         logarithm = np.log(count * self.doubt) + (count - 1) * (np.log(modulus) + self.doubt / modulus)
         rounding = 4 * EPS * (1 + count * np.abs(self.exponent))
-        value = np.exp(count * self.exponent)
+        value = exponential(count * self.exponent.real, count * self.exponent.imag)
         return value, np.exp(np.minimum(logarithm, 1.0)) + rounding * np.abs(value)
 
 

@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 
 from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.exact import exponential, turn_parts
 
 _DECAY: Final = 44.0
 """Nodes are used until the Gaussian bound on the characteristic function is below e**-44."""
@@ -80,7 +81,8 @@ class TiltedSum:
         used = np.minimum(half, np.ceil(np.arcsin(sine) * period / np.pi) + 1)
         index = np.arange(int(used.max()) + 2, dtype=np.float64)
         nodes = np.minimum(2 * np.pi * index / period, np.pi)
-        sine2, sines = np.sin(nodes / 2) ** 2, np.sin(nodes)
+        away, sines = turn_parts(nodes)
+        sine2 = away / 2
         logs, turns, growths = [], [], []
         for steps in groups:
             up, down = steps.tilted(tilt)
@@ -118,12 +120,12 @@ class TiltedSum:
         """
         places, tilt, period = np.arange(count), self.tilt[..., None], self.period[..., None]
         mean, spread = self.mean[..., None], self.spread[..., None]
-        turn = np.exp(-1j * self.nodes)
+        turn = exponential(np.zeros_like(self.nodes), -self.nodes)
         ratio = np.exp(-self.tilt) * turn
         kernel = weights[0] + weights[1] / ratio - b * (ratio / (1 - ratio))
         kernels = kernel[..., None] * turn[..., None] ** places
-        angles = self.phase - self.nodes[:, None] * (first[..., None] - mean)
-        value = (self.size * np.cos(angles)) @ kernels.real - (self.size * np.sin(angles)) @ kernels.imag
+        away, sine = turn_parts(self.phase - self.nodes[:, None] * (first[..., None] - mean))
+        value = (self.size * (1 - away)) @ kernels.real - (self.size * sine) @ kernels.imag
         step = np.exp(self.tilt) if weights[1] else np.zeros_like(self.tilt)
         largest = np.abs(weights[0]) + abs(weights[1]) * step + b / np.expm1(self.tilt)
         angle = np.minimum(10 / np.maximum(self.spread, 1e-9), np.pi)

@@ -33,7 +33,7 @@ from scipy.special import gammaln, xlogy
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.model import Witness
 from hushuffle.numerics.binomial import EPS, Floats, deviation
-from hushuffle.numerics.exact import log1p_parts
+from hushuffle.numerics.exact import exponential, log1p_parts, turn_parts
 
 Integers = npt.NDArray[np.int64]
 
@@ -326,8 +326,9 @@ def _transform(
             if chance > 0 and step:
                 # Reduce angles by whole periods: smaller angles have smaller rounding errors.
                 arc = 2 * np.pi / period * ((step * nodes + period // 2) % period - period // 2)
-                real -= 2 * chance * np.sin(arc / 2) ** 2
-                imaginary += chance * np.sin(arc)
+                away, sine = turn_parts(arc)
+                real -= chance * away
+                imaginary += chance * sine
                 moved += chance * abs(step)
         size, turn = log1p_parts(real, imaginary)
         noise = _NOISE * (EPS + np.minimum(angles * moved, 2.0))
@@ -338,7 +339,7 @@ def _transform(
     levels = 8 * EPS * (math.log2(period) + 2)  # twice what Higham's bound gives, per unit of mass
     error = np.exp(log_reach) * -np.expm1(log_size - log_reach) + product * (16 * EPS * (1 + turns) + levels)
     transform = np.zeros(period // 2 + 1, dtype=np.complex128)
-    transform[nodes] = product * np.exp(1j * phase)
+    transform[nodes] = exponential(log_size, phase)
     return transform, 2 * (float(error.sum()) / period + math.exp(-_SMALL))
 
 
@@ -352,10 +353,11 @@ def _peaks(groups: list[Group], whole: Integers, period: int) -> Integers:
     middles, squares, reach = 2 * np.pi / period * (starts + (_BLOCK - 1) / 2), np.zeros(starts.size), 0.0
     for count, law in groups:
         arcs = np.multiply.outer(middles, whole - whole[0])
-        real, imaginary = -2 * np.sin(arcs / 2) ** 2 @ law, np.sin(arcs) @ law
+        away, sine = turn_parts(arcs)
+        real, imaginary = -away @ law, sine @ law
         squares -= count * np.minimum(real * (2 + real) + imaginary**2, 0.0)
         reach += count * float(law @ (whole - law @ whole) ** 2)
-    away = np.sqrt(squares) * (1 - 1e-6) - math.sqrt(reach) * math.pi / period * (_BLOCK - 1)
+    distance = np.sqrt(squares) * (1 - 1e-6) - math.sqrt(reach) * math.pi / period * (_BLOCK - 1)
     matter = np.ones(nodes.size, dtype=np.bool_)
-    matter[: starts.size * _BLOCK] = np.repeat(away < math.sqrt(2 * _SMALL), _BLOCK)
+    matter[: starts.size * _BLOCK] = np.repeat(distance < math.sqrt(2 * _SMALL), _BLOCK)
     return nodes[matter]

@@ -49,7 +49,7 @@ from scipy.fft import next_fast_len
 
 from hushuffle.errors import NumericalError
 from hushuffle.numerics.binomial import Floats
-from hushuffle.numerics.exact import complex_log1p
+from hushuffle.numerics.exact import complex_log1p, exponential, turn_parts
 from hushuffle.numerics.max_load import TOLERANCE
 from hushuffle.questions.qif.blanket import COARSE, lower_rate, one_value_rate, shuffle_rate, upper_rate
 from hushuffle.questions.qif.knowledge import Knowledge, Rates
@@ -222,13 +222,15 @@ def _block(counts: Floats, rare: Floats, signs: Floats) -> Floats:
     """Return the largest probability of sum_g signs[g] Bin(counts[r, g], rare[g]), a translate of the required sum."""
     variance, mean = counts @ (rare * (1 - rare)), counts @ (rare * signs)
     angles, weights = _nodes(float(counts.sum(axis=1).max()), float(variance.min()), float(variance.max()))
-    half = np.sin(angles / 2) ** 2
-    size = counts @ (0.5 * np.log1p(-4 * np.outer(rare * (1 - rare), half)))
-    turn = np.arctan2(np.outer(rare, np.sin(angles)), 1 - 2 * np.outer(rare, half)) - np.outer(rare, angles)
+    away, sine = turn_parts(angles)
+    size = counts @ (0.5 * np.log1p(-2 * np.outer(rare * (1 - rare), away)))
+    turn = np.arctan2(np.outer(rare, sine), 1 - np.outer(rare, away)) - np.outer(rare, angles)
     phase = (counts * signs) @ turn  # the mean is taken out
     weighted, above = weights * np.exp(size), mean - np.floor(mean)
     # The value at a whole number beyond the range is 0, up to rounding, so both neighbours of the mean may be read.
-    values = [(weighted * np.cos(phase + angles * shift[:, None])).sum(axis=1) for shift in (above, above - 1)]
+    values = [
+        (weighted * (1 - turn_parts(phase + angles * shift[:, None])[0])).sum(axis=1) for shift in (above, above - 1)
+    ]
     return np.asarray(np.minimum(np.maximum(*values), 1.0))
 
 
@@ -364,7 +366,8 @@ def _transform(
         last = position == len(shape) - 1
         frequencies = np.asarray(np.fft.rfftfreq(size) if last else np.fft.fftfreq(size), dtype=np.float64)
         angles = -2 * np.pi * frequencies.reshape([-1 if axis == position else 1 for axis in range(len(shape))])
-        turns.append(-2 * np.sin(angles / 2) ** 2 + 1j * np.sin(angles))
+        away, sine = turn_parts(angles)
+        turns.append(-away + 1j * sine)
     spread = np.asarray(sum(turns), dtype=np.complex128)
     lie = float(law.lie)
     exponent = unknown * complex_log1p(spread / law.k)
@@ -379,4 +382,4 @@ def _transform(
             elsewhere -= composition[value]
     if elsewhere:
         exponent = exponent + elsewhere * complex_log1p(lie * spread)
-    return np.asarray(np.exp(exponent))
+    return exponential(exponent.real, exponent.imag)

@@ -22,6 +22,7 @@ from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler, SecureAggregation, UniformShuffle
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.exact import exponential
 from hushuffle.numerics.roots import farthest
 from hushuffle.questions.qif.mixture import Mixture, upper_end
 
@@ -318,11 +319,12 @@ def _product(transforms: list[tuple[int, Complex]], cells: int) -> tuple[Complex
     """Return the product of powers of transforms of distributions on `cells` cells, and its error, summed."""
     levels = 8 * EPS * (math.log2(cells) + 2)  # twice Higham's bound, as in `loss_sum`
     sizes = [(power, np.maximum(np.abs(transform), 1e-300)) for power, transform in transforms]
-    product = np.exp(sum(power * np.log(size) for power, size in sizes))
+    log_size = np.asarray(sum(power * np.log(size) for power, size in sizes))
+    product = np.exp(log_size)
     reach = np.exp(sum(power * np.log(size + levels) for power, size in sizes))
     phase = sum(power * np.angle(transform) for power, transform in transforms)
     error = reach - product + product * (16 * EPS * (sum(power for power, _ in transforms) + 8) + levels)
-    return product * np.exp(1j * phase), float(error.sum())
+    return exponential(log_size, np.asarray(phase)), float(error.sum())
 
 
 def _by_transform(joint: Floats, groups: Groups) -> Ends:

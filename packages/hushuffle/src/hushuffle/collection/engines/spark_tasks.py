@@ -264,14 +264,14 @@ def _order(places: Words, tags: Words) -> tuple[Integers, int]:
     ranked |= np.arange(places.size, dtype=np.uint64)
     ranked.sort()
     order = (ranked & numbers).view(np.int64)
-    if not bool(np.any((ranked[1:] ^ ranked[:-1]) <= numbers)):
-        return order, 0
-    order = np.argsort(places)  # some places have equal highest bits
-    same = places[order[1:]] == places[order[:-1]]
-    if bool(same.any()) and not (tags.size and np.array_equal(tags[order[1:][same]], tags[order[:-1][same]])):
+    tied = np.flatnonzero((ranked[1:] ^ ranked[:-1]) <= numbers)  # the next row has the same highest bits
+    among = np.union1d(tied, tied + 1)
+    order[among] = order[among][np.argsort(places[order[among]])]
+    same = tied[places[order[tied]] == places[order[tied + 1]]]
+    if same.size and not (tags.size and np.array_equal(tags[order[same]], tags[order[same + 1]])):
         fail("two records drew the same random place, which is rare. Nothing was released. Run it again.")
-    alone = ~(np.append(same, False) | np.insert(same, 0, False))
-    return order[alone], int(np.count_nonzero(~alone))
+    alone = np.delete(order, np.union1d(same, same + 1))
+    return alone, order.size - alone.size
 
 
 @dataclass(frozen=True, kw_only=True)

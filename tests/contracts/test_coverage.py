@@ -7,6 +7,7 @@ import pytest
 from contracts.examples import EXAMPLES, RANDOMIZERS, SHUFFLERS, concrete
 from hushuffle.mechanisms.randomizers import Mechanism, RandomizedResponse
 from hushuffle.mechanisms.shufflers import Shuffler, UniformShuffle
+from plain_protocols import Opaque
 
 
 @pytest.mark.parametrize("base", [Mechanism, Shuffler])
@@ -36,3 +37,10 @@ def test_discovery_leaves_out_abstract_and_foreign_classes() -> None:
 def test_examples_are_instances_of_their_line() -> None:
     for cls, instances in EXAMPLES.items():
         assert {type(instance) for instance in instances} == {cls}
+
+
+def test_a_mechanism_without_a_number_of_values_is_refused_when_it_is_defined() -> None:
+    with pytest.raises(TypeError, match="Endless needs a field `bins`, its number of values"):
+        type("Endless", (Opaque,), {"inputs": Mechanism.inputs, "sized": "bins"})
+    counted = type("Counted", (Opaque,), {"inputs": Mechanism.inputs, "sized": "bins", "bins": 3})
+    assert counted().inputs == 3

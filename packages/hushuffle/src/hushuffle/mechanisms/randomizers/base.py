@@ -49,6 +49,13 @@ class Mechanism(_checks.ByName, ABC):
     sized: ClassVar[str] = "k"
     """Name of the field that gets the number k of categories of a specification."""
 
+    def __init_subclass__(cls) -> None:
+        names = {name for each in cls.__mro__ for name in (*vars(each), *vars(each).get("__annotations__", ()))}
+        base = any(getattr(getattr(cls, key), "__isabstractmethod__", False) for key in Mechanism.__abstractmethods__)
+        if not base and cls.inputs is Mechanism.inputs and cls.sized not in names:
+            message = f"{cls.__name__} needs a field `{cls.sized}`, its number of values; `sized` may name another."
+            raise TypeError(message)
+
     @property
     def inputs(self) -> int:
         """Number k of values that a person may have."""

@@ -35,7 +35,7 @@ _SLACKS: Final = (0.1, 0.45, 0.6, 0.85)
 """Distances from the approximate epsilon, in units of the tolerance, at which bounds are tried in this order."""
 
 _QUICK: Final = 0.01
-"""Smallest tolerance for which `quick` curves are used."""
+"""Smallest tolerance for which `smoother` curves, and `unsliced` ones, are used."""
 
 _LEAST: Final = 1e-9
 """Smallest epsilon (nats) that an approximate search returns."""
@@ -135,8 +135,8 @@ class PrivacyCurve(ABC):
         """
         if type(self).epsilon is not PrivacyCurve.epsilon:
             return self.epsilon(delta)
-        law = self.near(delta).quick() if tolerance >= _QUICK else self.near(delta)
-        quick = law.quick() if tolerance >= _QUICK else law
+        law = self.near(delta).smoother() if tolerance >= _QUICK else self.near(delta)
+        quick = law.unsliced() if tolerance >= _QUICK else law
         root = law.about(delta, law.guess() if guess is None else guess, relative=tolerance / 10)
         beyond, before = ([root * (1 + sign * slack * tolerance) for slack in _SLACKS] for sign in (1, -1))
         tries = [(quick, beyond[quick is not law]), *((law, place) for place in beyond[1:])]
@@ -155,8 +155,12 @@ class PrivacyCurve(ABC):
         """Return whether `upper(epsilon)` is at most `delta`; this may be faster than `upper`."""
         return self.upper(epsilon) <= delta
 
-    def quick(self) -> PrivacyCurve:
-        """Return a curve that takes less time, with somewhat wider bounds on epsilon; this curve if there is none."""
+    def smoother(self) -> PrivacyCurve:
+        """Return this curve with smoother sums, if it has sums: it takes less time, and its bounds are wider."""
+        return self
+
+    def unsliced(self) -> PrivacyCurve:
+        """Return this curve without slices, if it has slices: it takes less time, and its upper bounds are larger."""
         return self
 
     def seen_at(self, epsilon: float, delta: float) -> Witness | None:

@@ -233,9 +233,10 @@ class FiniteDivergence(ReportCurve):
     def holds(self, epsilon: float, delta: float) -> bool:
         return self._at_most(epsilon, delta) <= delta
 
-    def quick(self) -> FiniteDivergence:
-        if self.smoothing == _FINE:
-            return replace(self, smoothing=_NEAR)
+    def smoother(self) -> FiniteDivergence:
+        return replace(self, smoothing=_NEAR)
+
+    def unsliced(self) -> FiniteDivergence:
         return replace(self, sliced=False) if self.sliced else self
 
     def seen_at(self, epsilon: float, delta: float) -> Witness | None:

@@ -314,9 +314,9 @@ class Kary(ReportCurve):
         sliced = self.general is None or self.general.sliced
         return super().rough(delta) if sliced or self.general is None else self.general.rough(delta, place)
 
-    def quick(self) -> PrivacyCurve:
+    def smoother(self) -> PrivacyCurve:
         general = self.general
-        return self if general is None or general.sliced or self.level is None else general.near(self.level).quick()
+        return self if general is None or general.sliced or self.level is None else general.near(self.level).smoother()
 
     def near(self, delta: float, *, often: bool = False) -> Kary:
         return replace(self, level=delta, often=often)

@@ -133,8 +133,11 @@ class DummyMixture(PrivacyCurve):
         curves = _Curves(lambda dummies: self.curves[dummies].near(delta, often=True))
         return self._looking_at(curves, ((_BULK, _OFTEN), (delta, _ROUGH)))
 
-    def quick(self) -> DummyMixture:
-        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].quick()))
+    def smoother(self) -> DummyMixture:
+        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].smoother()))
+
+    def unsliced(self) -> DummyMixture:
+        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].unsliced()))
 
     def _looking_at(self, curves: _Curves, wanted: tuple[tuple[float, float], ...]) -> DummyMixture:
         """With other curves, and numbers that matter near the deltas in `wanted`: (delta, share that may be lost)."""

@@ -20,7 +20,7 @@ from hushuffle.curves.laws.value_dummies import TrueAmongEach, ValueCounts
 from hushuffle.curves.question import Feature, Law, Question, Rule
 from hushuffle.curves.rules import RULES
 from hushuffle.mechanisms.randomizers import Symmetric
-from hushuffle.mechanisms.shufflers import LaplaceNoise, Trials
+from hushuffle.mechanisms.shufflers import NO_NOISE, LaplaceNoise, Trials
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.mixed_protocol import MixedProtocol
@@ -112,7 +112,7 @@ def _sums(question: Question) -> PrivacyCurve:
     assert law is not None
     counts = [source.count for source in release.sources]
     secret = sum(count.number for count in counts if isinstance(count, Trials))
-    noise = next((count for count in counts if isinstance(count, LaplaceNoise) and count.number), None)
+    noise = next((count for count in counts if isinstance(count, LaplaceNoise)), NO_NOISE)
     return SecureSums.of(law, n=release.n, local_epsilon=question.device.local_epsilon, coins=secret, noise=noise)
 
 

@@ -35,6 +35,7 @@ from hushuffle.curves.laws.kinds import local
 from hushuffle.curves.laws.noisy_column import NoisyColumn
 from hushuffle.curves.laws.tilted_counts import AHEAD, Blocks, Compositions
 from hushuffle.curves.pairs.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
+from hushuffle.mechanisms.shufflers import NO_NOISE, LaplaceNoise
 from hushuffle.model import Citation, Witness
 from hushuffle.model.citation import DARROCH
 from hushuffle.numerics import binomial
@@ -44,7 +45,6 @@ from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.randomizers import OneHot
-    from hushuffle.mechanisms.shufflers import LaplaceNoise
 
 _EVERY: Final = 24
 """Up to this many people and random bits in total, all compositions of the other people's values are evaluated."""
@@ -165,14 +165,14 @@ class SecureSums(ReportCurve):
     old: PrivacyCurve
     new: PrivacyCurve
     coins: int = 0
-    noise: LaplaceNoise | None = None
+    noise: LaplaceNoise = NO_NOISE
     revealing = True
     level: float | None = None
     cache: dict[float, list[tuple[LossLattice, LossLattice]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
-        cls, law: OneHot, *, n: int, local_epsilon: float, coins: int = 0, noise: LaplaceNoise | None = None
+        cls, law: OneHot, *, n: int, local_epsilon: float, coins: int = 0, noise: LaplaceNoise = NO_NOISE
     ) -> SecureSums:
         """The curve of n people; the servers add `coins` secret fair random bits and `noise` to each column.
 
@@ -187,12 +187,12 @@ class SecureSums(ReportCurve):
 
     @property
     def pure(self) -> float:
-        return self.local_epsilon if self.noise is None else min(self.local_epsilon, self.old.pure + self.new.pure)
+        return min(self.local_epsilon, (self.old.pure + self.new.pure) * (1 + EPS))
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
         """Whether all compositions of the other people's values are evaluated."""
-        return self.n + self.coins <= _EVERY and self.noise is None
+        return self.n + self.coins <= _EVERY and not self.noise.number
 
     @property
     def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
@@ -214,8 +214,7 @@ class SecureSums(ReportCurve):
     def guess(self) -> float:
         apart = float(self.law.own - self.law.raised)
         spread = min(chance * (1 - chance) for chance in (float(self.law.own), float(self.law.raised)))
-        noise = self.coins / 4 + (0.0 if self.noise is None else self.noise.variance)
-        return min(self.pure / 2, 6 * apart / math.sqrt(self.n * spread + noise + 1))
+        return min(self.pure / 2, 6 * apart / math.sqrt(self.n * spread + self.coins / 4 + self.noise.variance + 1))
 
     def near(self, delta: float, *, often: bool = False) -> SecureSums:
         del often
@@ -231,7 +230,7 @@ class SecureSums(ReportCurve):
         first, second = np.outer(truthful, raised).ravel(), np.outer(raised, truthful).ravel()
         bound, negligible = float(local(first, second, epsilon)), 1e-9 if self.level is None else _CUT * self.level
         before = math.inf
-        while bound < 1 or self.coins or self.noise is not None:
+        while bound < 1 or self.coins or self.noise.number:
             if negligible not in self.cache:
                 step = common_step([(self.old, 1), (self.new, 1)])
                 self.cache[negligible] = [way for part in self._parts() for way in _ways(part, step, negligible)]
@@ -304,19 +303,18 @@ class SecureSums(ReportCurve):
         (old, old_missing), (new, new_missing) = (self._column(held, others) for held in (first, second))
         ones = np.arange(reports + 1.0)
         truthful, raised = (binomial.pmf(ones, reports, float(chance)) for chance in (self.law.own, self.law.raised))
-        together = _together if self.noise is None else _towards_the_middle
+        together = _towards_the_middle if self.noise.number else _together
         p = np.outer(together(np.convolve(old, truthful)), together(np.convolve(new, raised))).ravel()
         q = np.outer(together(np.convolve(old, raised)), together(np.convolve(new, truthful))).ravel()
         # Probability that an event of several sums of both columns lacks; doubled to cover rounding.
         events = -(-(old.size + reports) // _CELLS) * -(-(new.size + reports) // _CELLS)
-        events *= 1 if self.noise is None else 16  # a cell of `_towards_the_middle` has up to 4 times as many sums
+        events *= 16 if self.noise.number else 1  # a cell of `_towards_the_middle` has up to 4 times as many sums
         most, more = float(old.max()), float(new.max())
         missing = 2 * events * (old_missing * more + new_missing * most + old_missing * new_missing)
         there = p + q > 0
         witness = Witness(family="explicit others", others=(first, second, others - first - second), target=(0, 1))
         doubt = 4 * margin(self.n) + 2 * (margin(self.coins) + margin(reports))
-        doubt += (64 + old.size + new.size + 2 * reports) * EPS
-        doubt += 0.0 if self.noise is None else self.noise.doubt(old.size + new.size)
+        doubt += (64 + old.size + new.size + 2 * reports) * EPS + self.noise.doubt(old.size + new.size)
         return DatasetPair(witness=witness, p=p[there], q=q[there], doubt=doubt, p_error=missing, q_error=missing)
 
     def _column(self, held: int, others: int) -> tuple[Floats, float]:
@@ -324,16 +322,14 @@ class SecureSums(ReportCurve):
         truthful, raised = float(self.law.own), float(self.law.raised)
         groups = (held, truthful), (others - held, raised), (self.coins, 0.5)
         law, missing = binomial.window_sum(groups, LOG_TAIL)
-        if self.noise is None:
-            return law, missing
-        return self.noise.added(law, LOG_TAIL), missing + 2 * math.exp(LOG_TAIL)
+        return self.noise.added(law, LOG_TAIL), missing + 2 * self.noise.number * math.exp(LOG_TAIL)
 
 
 @lru_cache(maxsize=8)
-def _column(truth: Fraction, lie: Fraction, n: int, coins: int, noise: LaplaceNoise | None) -> PrivacyCurve:
+def _column(truth: Fraction, lie: Fraction, n: int, coins: int, noise: LaplaceNoise) -> PrivacyCurve:
     """Cached: all curves of a protocol share the tables of its columns."""
     quiet = Column(truth=truth, lie=lie, n=n, coins=coins)
-    return quiet if noise is None else NoisyColumn(truth=truth, lie=lie, n=n, coins=coins, noise=noise, quiet=quiet)
+    return NoisyColumn(truth=truth, lie=lie, n=n, coins=coins, noise=noise, quiet=quiet) if noise.number else quiet
 
 
 def _ways(part: tuple[PrivacyCurve, ...], step: float, negligible: float) -> Iterator[tuple[LossLattice, LossLattice]]:

@@ -8,9 +8,10 @@ from hushuffle.mechanisms.shufflers.fakes_per_value import FakesPerValue
 from hushuffle.mechanisms.shufflers.mallows import MallowsShuffle, sample_mallows
 from hushuffle.mechanisms.shufflers.scrambler import Scrambler
 from hushuffle.mechanisms.shufflers.secure_aggregation import SecureAggregation
-from hushuffle.mechanisms.shufflers.source import GeometricDummies, LaplaceNoise, Source, Trials
+from hushuffle.mechanisms.shufflers.source import NO_NOISE, GeometricDummies, LaplaceNoise, Source, Trials
 
 __all__ = [
+    "NO_NOISE",
     "AugmentedShuffle",
     "BlanketMessages",
     "DummyLaw",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -103,7 +103,7 @@ class GeometricDummies:
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceNoise:
-    """An integer that servers add to a sum: the sum of `number` independent discrete Laplace numbers.
+    """An integer that servers add to a sum: the sum of `number` >= 0 independent discrete Laplace numbers.
 
     Each is the difference of two independent geometric numbers, so that x has a probability proportional to
     `ratio`**|x|. The ratio is rounded as in `GeometricDummies`.
@@ -141,6 +141,8 @@ class LaplaceNoise:
 
         The mass outside the window is at most 2 e**`log_tail`; `doubt` bounds the relative rounding error.
         """
+        if not self.number:
+            return law
         from scipy.signal import lfilter  # noqa: PLC0415 - a quarter of the time that the program starts in
 
         total = np.pad(law, self.reach(log_tail))
@@ -157,6 +159,8 @@ class LaplaceNoise:
         law = self.added(np.ones(1), -95.0)
         return float(law[law.size // 2 + least :].sum()) * (1 + self.doubt(law.size)) + 1e-41
 
+
+NO_NOISE: Final = LaplaceNoise(ratio=0.5, number=0)
 
 Count: TypeAlias = "Trials | DummyLaw | GeometricDummies | LaplaceNoise"
 """The distribution of a number of messages, or of noise; a fixed number is so many trials of probability 1."""

@@ -78,7 +78,7 @@ def test_a_scrambler_put_back_from_an_older_backup_sends_no_batch_a_second_time(
             assert about["state"] == "trouble"
             (why,) = about["troubles"].values()
             assert f"{receiver} has batch 1 of step 1, but this scrambler has recorded 0" in why
-            assert "Restore the newest state" in stage.out.getvalue()
+            assert "Restore its newest state" in stage.out.getvalue()
 
     asyncio.run(run())
 

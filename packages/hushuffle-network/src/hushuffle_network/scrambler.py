@@ -211,7 +211,7 @@ class Scrambler(Service):
                 has = f"{receiver.name} has batch {came.highest:,} of step {number:,}" + ", the last" * came.closed
                 why = (
                     f"{has}, but this scrambler has recorded {gathering.batches:,} batches: its state is too old. "
-                    "Nothing is sent for this step. Restore the newest state and start the scrambler again."
+                    "Nothing is sent for this step. Restore its newest state, never an older state, and start it again."
                 )
                 self.troubles[f"state of task {document.id.hex()}, step {number}"] = why
                 self.meter.count("refused", "older state")

@@ -150,7 +150,7 @@ def test_nodes_left_out_are_negligible(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(7)
     for count in (50, 3000, 40_000):
         target, own, other = rng.dirichlet(np.ones(5), 2), *rng.dirichlet(np.ones(5), 2)
-        pairs = []
+        pairs: list[DatasetPair] = []
         for small in (80.0, math.inf):
             monkeypatch.setattr(exact_loss, "_SMALL", small)
             pairs += exact_pairs(SOMEBODY, (target[0], target[1]), [(count, own), (9, other)], log_tail=-40.0)

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program on `arguments` (default: those of the process); errors are plain lines on standard error."""
     # Threads of linear algebra that wait for work would keep a processor busy for a tenth of a second at every start.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
-    # Once 16 MB are freed, glibc reuses large arrays instead of asking the system for new pages: up to a third of a run.
+    # Once 16 MB are freed, glibc reuses large arrays and does not ask the system for new pages: up to a third of a run.
     bytes(1 << 24)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

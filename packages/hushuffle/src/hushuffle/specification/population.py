@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError
-from hushuffle.model import Domain, Population, Warned
+from hushuffle.model import Population, Warned
 from hushuffle.specification._base import (
     ConditionText,
     Encoding,
@@ -325,7 +325,7 @@ class CountedPopulation(WithoutFiles, AnswerKeys):
         """Return the people, without values."""
         if self.categories_file is not None:
             _refuse_labels_file(self.categories_file)
-        labels = Domain.of_size(self.k).labels if self.categories is None and self.k else self.categories
+        labels = tuple(map(str, range(self.k))) if self.categories is None and self.k else self.categories
         labels = self.answer.labels or labels
         assert labels is not None
         return People(population=Population(n=self.n, labels=labels, source="no data", reports_per_person=self.most))

@@ -95,7 +95,8 @@ def _coins(limit: int, size: int, rng: Randomness) -> npt.NDArray[np.bool_]:
     bits = rng.words(-(-size // 4)).view(np.uint16)[:size]
     result: npt.NDArray[np.bool_] = bits < np.uint16(high)
     open_ = np.flatnonzero(bits == np.uint16(high))
-    result[open_] = rng.words(open_.size) < np.uint64(low)
+    if open_.size:  # in most calls there are none
+        result[open_] = rng.words(open_.size) < np.uint64(low)
     return result
 
 

@@ -13,6 +13,7 @@ import itertools
 import math
 import statistics
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -79,17 +80,37 @@ def grid(unit: float) -> Iterator[str]:
     yield from table(head, rows)
 
 
+def columns(count: int) -> hs.Bound:
+    return hs.dp.compose([(survey(5, 10_000, 1 + place / 32), 1) for place in range(count)], delta=DELTA)
+
+
+def mebibytes(work: Callable[[], object]) -> float:
+    """Return the most memory that `work` takes at once."""
+    tracemalloc.start()
+    work()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 2**20
+
+
 def growth() -> Iterator[str]:
+    people = [10**power for power in range(3, 10)]
+    cases: dict[str, tuple[Callable[[int], object], list[int]]] = {
+        "n, k = 2": (lambda n: hs.dp.epsilon(survey(2, n, 2.0), delta=DELTA), people),
+        "n, k = 10": (lambda n: hs.dp.epsilon(survey(10, n, 2.0), delta=DELTA), people),
+        "k, n = 10^5": (lambda k: hs.dp.epsilon(survey(k, 10**5, 2.0), delta=DELTA), [10, 100, 1000, 10_000]),
+        "rounds": (lambda times: hs.dp.compose([(survey(5, 10_000, 2.0), times)], delta=DELTA), [4, 16, 64, 256]),
+        "columns": (columns, [2, 4, 8, 16]),
+    }
     rows = []
-    sizes = [10**power for power in range(3, 10)]
-    for k in (2, 10):
-        times = [seconds(partial(hs.dp.epsilon, survey(k, n, 2.0), delta=DELTA), 3) for n in sizes]
-        slope = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
-        rows.append([f"{k}", *(f"{1000 * each:.0f}" for each in times), f"{slope:+.2f}"])
-        if slope > 0.5:
-            print(f"k = {k}: time grows faster than the square root of n, slope {slope:.2f}")
-    head = ["k", *(f"10^{round(math.log10(n))}" for n in sizes), "slope"]
-    yield from table(head, rows)
+    for name, (work, sizes) in cases.items():
+        row = [name, f"{sizes[0]:,} to {sizes[-1]:,}"]
+        times = [1000 * seconds(partial(work, size), 3) for size in sizes]
+        for values in (times, [mebibytes(partial(work, size)) for size in sizes]):
+            slope = float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+            row += [f"{values[0]:.3g} to {values[-1]:.3g}", f"{slope:+.2f}"]
+        rows.append(row)
+    yield from table(["what grows", "range", "ms", "slope", "MiB", "slope"], rows)
 
 
 def widths() -> Iterator[str]:
@@ -193,9 +214,10 @@ def page() -> Iterator[str]:
     yield f"The last columns are valid published bounds (`hs.dp.published`; {closed}), divided by the upper ε."
     yield ""
     yield from grid(unit)
-    yield "## Time against n"
+    yield "## Growth"
     yield ""
-    yield "Milliseconds of `hs.dp.epsilon` at ε₀ = 2; slope of log time against log n:"
+    yield "At ε₀ = 2; rounds and columns (ε₀ from 1) by `hs.dp.compose`, k = 5, n = 10,000. MiB: largest memory in use."
+    yield "Slope: of log time, or of log memory, against the log of the size."
     yield ""
     yield from growth()
     yield "## Largest relative width"

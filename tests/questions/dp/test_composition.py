@@ -15,6 +15,7 @@ from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.randomizers import symmetric_law
 from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.model import Witness
+from hushuffle.numerics import loss_sum
 from hushuffle.numerics.loss_sum import LossSum, best_tilt
 from hushuffle.questions.dp import composition
 from hushuffle.questions.dp.composition import compose, compose_delta, parallel
@@ -49,6 +50,20 @@ def test_enumeration_of_every_choice_of_datasets_lies_inside(n: int, k: int, tim
             assert fixed <= adaptive * (1 + 1e-12)
             assert adaptive <= bound.upper * (1 + 1e-12) + 1e-15
             assert bound.upper <= 1.35 * fixed + 0.01
+
+
+def test_without_a_lattice_the_bounds_are_those_of_single_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss_sum, "_LONGEST", 8)
+    monkeypatch.setattr(pairs_composed, "_CUTS", ((1e-3, 8),))
+    protocol, times = survey(2, 1.0, 3), 3
+    rounds = [oracle.round_pairs(3, 2, float(truth(protocol)))] * times
+    bound, single = compose([(protocol, times)], delta=0.01), hs.dp.epsilon(protocol, delta=0.01 / times).upper
+    assert bound.upper == pytest.approx(times * single)
+    assert float(oracle.worst_adaptive(rounds, math.exp(bound.upper))) <= 0.01
+    assert float(oracle.worst_fixed(rounds, math.exp(bound.lower * (1 - 1e-9)))) >= 0.01
+    both = compose_delta([(protocol, times)], epsilon=1.2)
+    assert both.upper == pytest.approx(times * hs.dp.delta(protocol, epsilon=0.4).upper)
+    assert both.lower <= float(oracle.worst_fixed(rounds, math.exp(1.2)))
 
 
 def test_others_who_adapt_can_be_worse_than_any_who_are_alike_every_round() -> None:

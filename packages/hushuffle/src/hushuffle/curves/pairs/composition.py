@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
@@ -130,9 +131,10 @@ def composed_delta(laws: Laws, *, epsilon: float, cache: Cache | None = None) ->
     if not alone:
         size = max(10.0 ** -(math.ceil(-math.log10(size) / _DECADES) * _DECADES), 1e-250)
     for pairs, lattices in _inscribed(laws, size, cache):
-        divergence = LossSum.of(lattices, tilt=best_tilt(lattices, epsilon=epsilon)).lower(epsilon)
-        if divergence > lower:
-            lower, witness = divergence, _describe(pairs)
+        with suppress(NumericalError):  # too long a lattice
+            divergence = LossSum.of(lattices, tilt=best_tilt(lattices, epsilon=epsilon)).lower(epsilon)
+            if divergence > lower:
+                lower, witness = divergence, _describe(pairs)
     return bracket(lower, upper, unit="probability", sources=sources, witness=witness)
 
 
@@ -216,20 +218,19 @@ def _beyond_lattices(laws: Laws) -> bool:
 
 
 def _upper_epsilon(laws: Laws, delta: float, total: float) -> float:
-    """Upper bound on epsilon, at most `total` and at most the plain sum over single rounds."""
-    tables = Tables(laws, delta=delta)
+    """Upper bound on epsilon, at most `total` and at most the plain sum over single rounds.
+
+    If all lattices would be too long, it is the smaller of these two.
+    """
+    tables, upper = Tables(laws, delta=delta), total
     for cut, longest in _CUTS:
         curves = tables.curves([times for _, times in laws], cut=cut)
         parts = [(curve.pair(), times) for curve, times in curves]
-        try:
+        with suppress(NumericalError):
             losses = LossSum.of(parts, tilt=best_tilt(parts, delta=delta), longest=longest)
+            place = losses.epsilon_above(delta, high=min(total, LARGEST))
+            upper = total if total > LARGEST and losses.upper(place) > delta else place
             break
-        except NumericalError:
-            if cut == _CUTS[-1][0]:
-                raise
-    upper = losses.epsilon_above(delta, high=min(total, LARGEST))
-    if total > LARGEST and losses.upper(upper) > delta:
-        upper = total
     # The plain sum is slow and seldom smaller: compute it only if a quick estimate of it does not exceed `upper`.
     share = delta / _rounds(laws)
     if _ALMOST * math.fsum(times * curve.last_above(share) for curve, times in curves) > upper:
@@ -243,9 +244,10 @@ def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witne
     lower, witness = 0.0, None
     for pairs in _likeliest(list(_choices(laws, delta)), step, delta):
         lattices = [(inscribed(pair, step=step), times) for pair, times in pairs]
-        epsilon = LossSum.of(lattices, tilt=best_tilt(lattices, delta=delta)).epsilon_below(delta)
-        if witness is None or epsilon > lower:
-            lower, witness = epsilon, _describe(pairs)
+        with suppress(NumericalError):  # too long a lattice
+            epsilon = LossSum.of(lattices, tilt=best_tilt(lattices, delta=delta)).epsilon_below(delta)
+            if witness is None or epsilon > lower:
+                lower, witness = epsilon, _describe(pairs)
     for law in (law for law, _ in laws if law.pure > lower and not _private(law, lower, delta)):
         single = law.delta(lower).lower if upper - lower > _WIDE * upper else law.lower(lower)[0]
         if single > delta:
@@ -275,7 +277,8 @@ def _upper_delta(laws: Laws, level: float, cache: Cache) -> float:
                 (TabulatedCurve.of(law, step=step, negligible=negligible / rounds).pair(), times) for law, times in laws
             ]
         parts: list[tuple[LossLattice, int]] = cache["above", negligible]
-        upper = min(upper, LossSum.of(parts, tilt=best_tilt(parts, epsilon=level)).upper(level))
+        with suppress(NumericalError):  # too long a lattice
+            upper = min(upper, LossSum.of(parts, tilt=best_tilt(parts, epsilon=level)).upper(level))
         infinity = sum(times * part.infinity for part, times in parts)
         if infinity <= 10 * _CUT * upper or infinity >= max(before, negligible) or negligible < _LEAST:
             return upper

@@ -53,7 +53,6 @@ def compose(rounds: Rounds, *, delta: float, progress: Progress | None = None) -
     Raises:
         InvalidInputError: no rounds, too many, times < 1, or delta out of range.
         UnsupportedProtocolError: no analysis for a randomizer and shuffler.
-        NumericalError: the sum of all losses does not fit into memory (never observed).
 
     Source: docs/theory/composition.md, Theorem 3; Zhu, Dong, Wang 2022, Theorem 10.
 
@@ -85,7 +84,6 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
     Raises:
         InvalidInputError: no rounds, too many, times < 1, or epsilon out of range.
         UnsupportedProtocolError: no analysis for a randomizer and shuffler.
-        NumericalError: the sum of all losses does not fit into memory (never observed).
 
     Source: docs/theory/composition.md, Theorem 3; Zhu, Dong, Wang 2022, Theorem 10.
 

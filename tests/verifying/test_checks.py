@@ -208,6 +208,13 @@ def test_a_malformed_matrix_is_one_clear_error(key: str, value: object) -> None:
         answered(given)
 
 
+def test_a_delta_below_all_floats_is_one_clear_error() -> None:
+    text = json.dumps(claimed(hs.RandomizedResponse(k=5, epsilon=1.0), 60, 1e-4))
+    tiny = text.replace('"delta": 0.0001', '"delta": 1e-399')
+    with pytest.raises(MalformedError, match="delta must be between 0 and 1"):
+        list(check_document(read(tiny)))
+
+
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"a": 1e999999999}', '{"a": NaN}', "[1]", "{}", '"text"'])
 def test_other_files_are_one_clear_error(text: str) -> None:
     with pytest.raises(MalformedError):

@@ -222,7 +222,7 @@ class Certificate:
             raise NotCheckedError(message)
         lower, upper = _ends(given)
         delta = _number(given.get("delta"), "delta")
-        if delta is None or not 0 < delta < 1:
+        if delta is None or not 0 < float(delta) < 1:
             _refuse("delta", "between 0 and 1")
         own = Randomizer.of(given)
         _check_randomizer(own, given["release"], dummies)

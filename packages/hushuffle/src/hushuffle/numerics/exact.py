@@ -219,7 +219,7 @@ def turn_parts(angle: Floats) -> tuple[Floats, Floats]:
     return tangent * sine, sine
 
 
-def exponential(real: Floats, angle: Floats) -> Complex:
+def exponential(real: Floats | float, angle: Floats) -> Complex:
     """Return e**(real + i angle) with an error of at most 8 EPS of its modulus."""
     value, (away, sine), size = np.empty(angle.shape, dtype=np.complex128), turn_parts(angle), np.exp(real)
     value.real, value.imag = size * (1 - away), size * sine

@@ -120,7 +120,7 @@ class TiltedSum:
         """
         places, tilt, period = np.arange(count), self.tilt[..., None], self.period[..., None]
         mean, spread = self.mean[..., None], self.spread[..., None]
-        turn = exponential(np.zeros_like(self.nodes), -self.nodes)
+        turn = exponential(0.0, -self.nodes)
         ratio = np.exp(-self.tilt) * turn
         kernel = weights[0] + weights[1] / ratio - b * (ratio / (1 - ratio))
         kernels = kernel[..., None] * turn[..., None] ** places

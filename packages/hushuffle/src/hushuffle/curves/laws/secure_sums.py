@@ -36,7 +36,7 @@ from hushuffle.curves.laws.noisy_column import NoisyColumn
 from hushuffle.curves.laws.tilted_counts import AHEAD, Blocks, Compositions
 from hushuffle.curves.pairs.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
 from hushuffle.mechanisms.shufflers import NO_NOISE, LaplaceNoise
-from hushuffle.model import Citation, Witness
+from hushuffle.model import Bound, Citation, Witness
 from hushuffle.model.citation import DARROCH
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, LOG_TAIL, Floats, margin
@@ -82,8 +82,11 @@ _RANGES: Final = (300, 30, 6)
 
 _TINY: Final = 5e-324
 
-_TABLES: Final[WeakKeyDictionary[PrivacyCurve, tuple[float, float, TabulatedCurve]]] = WeakKeyDictionary()
-"""The last table of a column's curve, its lattice step, and the delta until which it reaches."""
+_SPARSE, _WIDE = 2.0, 0.003
+"""Factor on the distances between the points of a table for brackets that may be wider by at least `_WIDE`."""
+
+_TABLES: Final[WeakKeyDictionary[PrivacyCurve, tuple[tuple[float, float], float, TabulatedCurve]]] = WeakKeyDictionary()
+"""The last table of a column's curve, its lattice step and `sparse`, and the delta until which it reaches."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -168,6 +171,7 @@ class SecureSums(ReportCurve):
     noise: LaplaceNoise = NO_NOISE
     revealing = True
     level: float | None = None
+    sparse: float = 1.0
     cache: dict[float, list[tuple[LossLattice, LossLattice]]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -220,6 +224,10 @@ class SecureSums(ReportCurve):
         del often
         return replace(self, level=delta)
 
+    def within(self, delta: float, tolerance: float, guess: float | None = None) -> Bound:
+        law = replace(self, sparse=_SPARSE, cache={}) if tolerance >= _WIDE else self
+        return super(SecureSums, law).within(delta, tolerance, guess)
+
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
             return 0.0
@@ -233,7 +241,9 @@ class SecureSums(ReportCurve):
         while bound < 1 or self.coins or self.noise.number:
             if negligible not in self.cache:
                 step = common_step([(self.old, 1), (self.new, 1)])
-                self.cache[negligible] = [way for part in self._parts() for way in _ways(part, step, negligible)]
+                self.cache[negligible] = [
+                    way for part in self._parts() for way in _ways(part, step, negligible, self.sparse)
+                ]
             ways = [[(pair, 1) for pair in pairs] for pairs in self.cache[negligible]]
             worst = max(LossSum.of(way, tilt=best_tilt(way, epsilon=epsilon)).upper(epsilon) for way in ways)
             bound, missing = min(bound, worst), max(sum(pair.infinity for pair, _ in way) for way in ways)
@@ -332,18 +342,21 @@ def _column(truth: Fraction, lie: Fraction, n: int, coins: int, noise: LaplaceNo
     return NoisyColumn(truth=truth, lie=lie, n=n, coins=coins, noise=noise, quiet=quiet) if noise.number else quiet
 
 
-def _ways(part: tuple[PrivacyCurve, ...], step: float, negligible: float) -> Iterator[tuple[LossLattice, LossLattice]]:
+def _ways(
+    part: tuple[PrivacyCurve, ...], step: float, negligible: float, sparse: float
+) -> Iterator[tuple[LossLattice, LossLattice]]:
     """The pairs of the two columns whose product dominates, in each order of the datasets; see `SecureSums._parts`."""
-    old, new, other_old, other_new = (_table(curve, step, negligible) for curve in part)
+    old, new, other_old, other_new = (_table(curve, step, negligible, sparse) for curve in part)
     yield old.pair(new), other_new.pair(other_old)
     if part[0] is not part[2]:
         yield new.pair(old), other_old.pair(other_new)
 
 
-def _table(curve: PrivacyCurve, step: float, negligible: float) -> TabulatedCurve:
+def _table(curve: PrivacyCurve, step: float, negligible: float, sparse: float) -> TabulatedCurve:
     held = _TABLES.get(curve)
-    if held is None or held[0] != step or held[1] > negligible:
-        _TABLES[curve] = held = step, negligible, TabulatedCurve.of(curve, step=step, negligible=negligible)
+    if held is None or held[0] != (step, sparse) or held[1] > negligible:
+        table = TabulatedCurve.of(curve, step=step, negligible=negligible, sparse=sparse)
+        _TABLES[curve] = held = (step, sparse), negligible, table
     return held[2].until(negligible)
 
 

@@ -73,8 +73,10 @@ class TabulatedCurve:
     deltas: Floats
 
     @classmethod
-    def of(cls, law: PrivacyCurve, *, step: float, negligible: float) -> TabulatedCurve:
+    def of(cls, law: PrivacyCurve, *, step: float, negligible: float, sparse: float = 1.0) -> TabulatedCurve:
         """Tabulate the curve `law` at multiples of `step` (nats), from 0 until delta is at most `negligible`.
+
+        `sparse` is a factor on the distances between points: with fewer points, the bounds are wider.
 
         >>> import hushuffle as hs
         >>> from hushuffle.curves.search import privacy_curve
@@ -83,8 +85,8 @@ class TabulatedCurve:
         [0.4621, 0.2876, 0.0]
         """
         near = law.near(negligible, often=True)
-        fine = max(1.0, np.floor(FINE * typical_loss(law) / step))
-        return cls._read(near, near.along, step=step, negligible=negligible, fine=fine, growth=_GROWTH)
+        fine = max(1.0, np.floor(sparse * FINE * typical_loss(law) / step))
+        return cls._read(near, near.along, step=step, negligible=negligible, fine=fine, growth=sparse * _GROWTH)
 
     @classmethod
     def about(cls, law: PrivacyCurve, *, step: float, negligible: float) -> TabulatedCurve:

@@ -14,7 +14,7 @@ from hushuffle.curves.laws import finite_blanket
 from hushuffle.curves.laws.blanket_bound import BlanketBound
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.local import FiniteLocal
-from hushuffle.curves.laws.symmetric import Binary
+from hushuffle.curves.laws.symmetric import Binary, Kary
 from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import BitFlipping, LocalHashing, MatrixRandomizer, Mechanism
@@ -169,6 +169,41 @@ def test_the_collision_probability_of_the_family_matters() -> None:
     assert 2 * pretended.collision == 1
     worst = oracle.worst_delta(rows_of(apart), 3, 1.0)
     assert shuffled(pretended, 3).upper(0.0) < worst <= shuffled(apart, 3).upper(0.0)
+
+
+@pytest.mark.parametrize("n", [600, 20_000, 10**7])
+@pytest.mark.parametrize("randomizer", [hs.HadamardResponse(k=16, epsilon=1.0), hs.SquareWave(bins=6, epsilon=2.0)])
+def test_the_first_approximation_is_near_the_lower_bound(randomizer: Mechanism, n: int) -> None:
+    for dummies in (0, 500):
+        curve = shuffled(randomizer, n, dummies).near(1e-7)
+        place, slope = curve.place(1e-7, curve.guess())
+        best = curve.searched(1e-7).lower
+        assert place == pytest.approx(best, rel=1e-5)
+        ends = [math.sqrt(-math.log(curve.lower(best * part)[0])) for part in (0.99, 1.01)]
+        assert slope == pytest.approx((ends[1] - ends[0]) / (0.02 * best), rel=0.01)
+
+
+@pytest.mark.parametrize(("k", "epsilon", "n"), [(3, 1.0, 3000), (10, 3.0, 40_000), (60, 2.0, 10**6)])
+def test_large_crowds_are_as_tight_as_the_law_of_k_ary_response(k: int, epsilon: float, n: int) -> None:
+    protocol = hs.Protocol(randomizer=hs.RandomizedResponse(k=k, epsilon=epsilon), shuffler=UniformShuffle(), n=n)
+    own = privacy_curve(protocol)
+    assert isinstance(own, Kary)
+    assert own.general is not None
+    assert own.general.tight
+    for delta in (1e-3, 1e-6, 1e-12):
+        general, tables = own.epsilon(delta), replace(own, general=None).epsilon(delta)
+        assert general.upper <= tables.upper * (1 + 1e-6)
+        assert general.lower >= tables.lower * (1 - 2e-6)
+
+
+def test_pairs_that_only_rename_reports_have_one_blanket_bound() -> None:
+    curve = shuffled(hs.SquareWave(bins=8, epsilon=2.0), 5000)
+    (law,) = curve.laws
+    assert len(set(law.renamed)) < len(law.pairs)
+    each = [curve._upper_at(place, 0.1, curve.smoothing) for place in curve.places]
+    for place, first in enumerate(law.renamed):
+        assert each[place] == pytest.approx(each[first], rel=1e-12)
+    assert curve.blanket(0.1) == pytest.approx(max(each), rel=1e-12)
 
 
 def test_the_upper_end_falls_with_epsilon_and_n() -> None:

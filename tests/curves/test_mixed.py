@@ -202,7 +202,6 @@ def test_finer_bins_of_the_pool_only_lower_the_upper_end(monkeypatch: pytest.Mon
     ends = []
     for bins in ((12.0,), (0.0, 12.0), (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 7.0, 12.0)):
         monkeypatch.setattr("hushuffle.curves.laws.pooled._BINS", bins)
-        monkeypatch.setattr("hushuffle.curves.laws.pooled.Spots.of.__func__.__defaults__", (bins,))
         curve = privacy_curve(mixed((600, answers(1.0)), (300, answers(3.0))).member(0))
         assert isinstance(curve, MemberCurve)
         (hiding,) = (each for each in curve.crowds if isinstance(each, FiniteDivergence))

@@ -206,3 +206,5 @@ def test_bounds_of_groups_leave_the_worst_composition(n: int) -> None:
             every = hockey_stick(blocks, truth=float(law.truth), lie=float(law.lie), epsilon=epsilon)[1]
             assert upper == pytest.approx(min(float(every.max()), local_divergence(law, epsilon)), rel=1e-9)
             assert curve.contenders(epsilon).upper(epsilon) == pytest.approx(upper, rel=1e-9)
+            assert curve.holds(epsilon, upper * (1 + 1e-9))
+            assert not curve.holds(epsilon, upper * (1 - 1e-9)) or upper == 0

@@ -68,6 +68,21 @@ def test_a_tail_takes_few_evaluations() -> None:
         assert len(calls) <= most
 
 
+def test_a_good_guess_with_its_slope_takes_one_evaluation_or_two() -> None:
+    for guess, most in ((1.0, 1), (1 + 1e-6, 2), (0.9, 4)):
+        calls: list[float] = []
+
+        def tail(x: float, calls: list[float] = calls) -> float:
+            calls.append(x)
+            return math.exp(-2 * x * x - x)
+
+        slope = 5 / (2 * math.sqrt(3))  # of sqrt(2 x**2 + x) at 1
+        end = last_above(tail, math.exp(-3), high=9.0, guess=guess * (1 - 4e-9), slope=slope)
+        assert tail(end) > math.exp(-3)
+        assert 1 - 3e-8 < end < 1
+        assert len(calls) - 1 <= most
+
+
 @pytest.mark.parametrize("last", [0, 1, 41, 998])
 def test_whole_numbers_are_halved_from_either_side(last: int) -> None:
     assert farthest(lambda n: n <= last, good=0, bad=999) == last

@@ -17,7 +17,7 @@ from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Citation, Kind, Witness
 from hushuffle.numerics.binomial import EPS
-from hushuffle.numerics.roots import EDGE, about, first_below, last_above
+from hushuffle.numerics.roots import CLOSER, EDGE, about, first_below, last_above
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.shufflers import DummyLaw
@@ -31,7 +31,8 @@ _FARTHEST: Final = 500.0
 NEAR: Final = 1e-3
 """Relative accuracy with which a first search finds where the worst datasets are selected."""
 
-_SLACKS: Final = (0.1, 0.45, 0.6, 0.85)
+_BEYOND: Final = (0.2, 0.45, 0.6, 0.85)
+_BEFORE: Final = (0.1, 0.45, 0.6, 0.85)
 """Distances from the approximate epsilon, in units of the tolerance, at which bounds are tried in this order."""
 
 _QUICK: Final = 0.01
@@ -96,26 +97,36 @@ class PrivacyCurve(ABC):
         """
         return self.pure_bound() if delta == 0 else self.near(delta).searched(delta)
 
-    def searched(self, delta: float, relative: float = EDGE) -> Bound:
-        """Return `epsilon` of a curve that is `near` delta, with ends that are `relative` away from the best ends."""
+    def searched(self, delta: float, relative: float = EDGE, start: Start | None = None) -> Bound:
+        """Return `epsilon` of a curve that is `near` delta, with ends that are `relative` away from the best ends.
+
+        A search with a `start` updates it for the next search.
+        """
         if self.revealing and delta < self.certain:
             return Bound.exact(math.inf, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
-        lower, witness, subset = self.lowest(delta, relative)
-        upper = _upper_end(self, subset, delta, lower, relative)
+        lower, witness, subset, slope = self.lowest(delta, relative, start)
+        upper = _upper_end(self, subset, delta, lower * (1.0 if start is None else start.gap), relative, slope)
+        if start is not None and 0 < lower <= upper <= LARGEST:
+            start.few, start.gap = subset, upper / lower
         return bracket(lower, upper, unit="nats", sources=self.sources, witness=witness)
 
-    def lowest(self, delta: float, relative: float) -> tuple[float, Witness, PrivacyCurve]:
-        """Return the lower bound of `searched`, its datasets, and the curve over the worst datasets."""
-        subset: PrivacyCurve = self
-        place = self.guess()
-        if type(self).contenders is not PrivacyCurve.contenders:
-            place = self.place(delta, place)
-            subset = self.contenders(place)
-        return *_lower_end(subset, delta, place, relative=relative), subset
+    def lowest(
+        self, delta: float, relative: float, start: Start | None = None
+    ) -> tuple[float, Witness, PrivacyCurve, float]:
+        """Return the lower bound of `searched`, its datasets, the curve over the worst datasets, and a slope or 0."""
+        subset, place, slope = self, (start and start.guess) or self.guess(), 0.0
+        if type(self).place is not PrivacyCurve.place or type(self).contenders is not PrivacyCurve.contenders:
+            place, slope = self.place(delta, place)
+            subset = self.resumed(start.few, place) if start and start.few else self.contenders(place)
+        guess = place * (1 - CLOSER * relative)
+        return *_lower_end(subset, delta, guess, relative=relative, slope=slope), subset, slope
 
-    def place(self, delta: float, guess: float) -> float:
-        """Return an epsilon near the lower bound on epsilon at `delta`; the worst datasets are selected there."""
-        return _lower_end(self, delta, guess, relative=NEAR)[0]
+    def place(self, delta: float, guess: float) -> tuple[float, float]:
+        """Return an epsilon near the lower bound on epsilon at `delta`; the worst datasets are selected there.
+
+        The second number is the approximate slope of sqrt(-ln(delta)) there, or 0.
+        """
+        return _lower_end(self, delta, guess, relative=NEAR)[0], 0.0
 
     def about(self, delta: float, guess: float, *, relative: float) -> float:
         """Return an epsilon near which `likely` is `delta`: an approximation, without a proof."""
@@ -131,14 +142,15 @@ class PrivacyCurve(ABC):
         >>> response = hs.RandomizedResponse(k=5, epsilon=2.0)
         >>> survey = hs.Protocol(randomizer=response, shuffler=hs.UniformShuffle(), n=999)
         >>> print(hs.dp.epsilon(survey, delta=1e-6, tolerance=0.01))
-        0.3332 to 0.3351 nats (certified bracket)
+        0.3332 to 0.3343 nats (certified bracket)
         """
         if type(self).epsilon is not PrivacyCurve.epsilon:
             return self.epsilon(delta)
         law = self.near(delta).smoother() if tolerance >= _QUICK else self.near(delta)
         quick = law.unsliced() if tolerance >= _QUICK else law
         root = law.about(delta, law.guess() if guess is None else guess, relative=tolerance / 10)
-        beyond, before = ([root * (1 + sign * slack * tolerance) for slack in _SLACKS] for sign in (1, -1))
+        beyond = [root * (1 + slack * tolerance) for slack in _BEYOND]
+        before = [root * (1 - slack * tolerance) for slack in _BEFORE]
         tries = [(quick, beyond[quick is not law]), *((law, place) for place in beyond[1:])]
         upper = next((place for curve, place in tries if place >= law.pure or curve.holds(place, delta)), math.inf)
         least = upper / (1 + tolerance) * (1 + 4 * EPS)  # the smallest lower bound of a narrow bracket
@@ -146,7 +158,7 @@ class PrivacyCurve(ABC):
         ends = ((place, law.seen_at(place, delta)) for place in places)
         lower, witness = next(((place, witness) for place, witness in ends if witness is not None), (0.0, None))
         if witness is None and law.upper(least) > delta:  # the upper bound is near enough, but the bracket is wide
-            lower, witness, _ = law.lowest(delta, tolerance / 10)
+            lower, witness, *_ = law.lowest(delta, tolerance / 10)
         if witness is None:
             return law.searched(delta, tolerance / 10)
         return bracket(lower, min(upper, law.pure), unit="nats", sources=law.sources, witness=witness)
@@ -225,6 +237,14 @@ class PrivacyCurve(ABC):
         """Return a faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
         return self
 
+    def resumed(self, few: PrivacyCurve, epsilon: float) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
+        """Return `contenders(epsilon)`, which may use those of a similar search, `few`."""
+        return self.contenders(epsilon)
+
+    def covers(self, law: PrivacyCurve) -> bool:
+        """Return whether this curve of the worst datasets of `law` has its datasets all, so that `upper` is a bound."""
+        return self is law
+
     def drawn(self, counted: DummyLaw, mean: PrivacyCurve) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
         """Return the curve for a random number of dummies, as narrow as the `mean` of the curves for each number."""
         return mean
@@ -259,6 +279,26 @@ class UpperCurve(PrivacyCurve):
         return 0.0, Witness(family="no dataset", others=(), target=(0, 1))
 
 
+@dataclass(kw_only=True)
+class Start:
+    """Where a search starts after similar ones: at `guess`, with the worst datasets and the ratio of the ends before.
+
+    A guess of 0 is none. `typical` is a rough approximation of epsilon; `ratio` is epsilon divided by it in the last
+    search, or 0.
+    """
+
+    few: PrivacyCurve | None = None
+    gap: float = 1.0
+    ratio: float = 0.0
+    typical: float = 1.0
+    guess: float = 0.0
+
+    def turn(self, curve: PrivacyCurve, delta: float) -> None:
+        """Start at the epsilon of `curve` at `delta`."""
+        self.typical = curve.guess() * math.sqrt(-math.log(delta))
+        self.guess = self.ratio * self.typical if self.ratio * self.typical < curve.pure else 0.0
+
+
 Laws: TypeAlias = Sequence[tuple[PrivacyCurve, int]]
 """Privacy curves, each with the number of runs of its mechanism."""
 
@@ -268,23 +308,27 @@ def spread(laws: Laws) -> Laws:
     return [(part, times * each) for law, times in laws for part, each in law.parts]
 
 
-def _upper_end(law: PrivacyCurve, subset: PrivacyCurve, delta: float, guess: float, relative: float) -> float:
+def _upper_end(
+    law: PrivacyCurve, subset: PrivacyCurve, delta: float, guess: float, relative: float, slope: float
+) -> float:
     if guess == 0 and subset.upper(0.0) <= delta and law.upper(0.0) <= delta:  # otherwise some lower bound is positive
         return 0.0
     if law.pure > LARGEST and law.upper(LARGEST) > delta:
         return law.pure
     high = min(law.pure, LARGEST)
-    point = first_below(subset.upper, delta, high=high, guess=guess, relative=relative)
-    if subset is law or law.holds(point, delta):
+    point = first_below(subset.upper, delta, high=high, guess=guess, relative=relative, slope=slope)
+    if subset.covers(law) or law.holds(point, delta):
         return point
     # `point` is a better estimate of epsilon, so select the worst datasets again there.
-    point = first_below(law.contenders(point).upper, delta, high=high, guess=point, relative=relative)
+    point = first_below(law.contenders(point).upper, delta, high=high, guess=point, relative=relative, slope=slope)
     if law.holds(point, delta):
         return point
-    return first_below(law.upper, delta, high=high, guess=point, relative=relative)
+    return first_below(law.upper, delta, high=high, guess=point, relative=relative, slope=slope)
 
 
-def _lower_end(law: PrivacyCurve, delta: float, guess: float, *, relative: float = EDGE) -> tuple[float, Witness]:
+def _lower_end(
+    law: PrivacyCurve, delta: float, guess: float, *, relative: float = EDGE, slope: float = 0.0
+) -> tuple[float, Witness]:
     witnesses: dict[float, Witness] = {}
 
     @cache
@@ -297,7 +341,7 @@ def _lower_end(law: PrivacyCurve, delta: float, guess: float, *, relative: float
     if lower(point) <= delta and lower(0.0) <= delta:
         point = 0.0
     elif law.pure <= LARGEST or lower(high) <= delta:
-        point = last_above(lower, delta, high=high, guess=point, relative=relative)
+        point = last_above(lower, delta, high=high, guess=point, relative=relative, slope=slope)
     else:
         point = LARGEST
     return point, witnesses[point]

@@ -56,13 +56,13 @@ _WIDER: Final = 0.04
 _ROWS: Final = 8
 """Number of powers of a transform above which products of powers replace them."""
 
-_SMALL: Final = 80.0
-"""Nodes are left out if the modulus of the product of transforms is below e**-80 there."""
+_SMALL: Final = 45.0
+"""Nodes are left out if the modulus of the product of transforms is below e**-45 there."""
 
 _SAME: Final = 1e-13
 """Scores that differ by less than this, relatively, are replaced by the larger score."""
 
-_MOST: Final = 20_000
+_MOST: Final = 50_000
 """Largest number of nodes: smoothing is increased to stay below it."""
 
 _FEW: Final = 2_000
@@ -70,7 +70,7 @@ _COARSE: Final = 0.015
 """With smoothing of at least this, results serve only to rank alternatives."""
 
 _DEEP: Final = 40.0
-"""Number of standard deviations (tilt times spread) beyond which divergences are below e**-800."""
+"""Number of standard deviations (tilt times spread) beyond which divergences are below e**-450."""
 
 FAINT: Final = 1e-270
 """Reports with a smaller probability are left out: a score divided by it exceeds the range of floats."""
@@ -186,7 +186,7 @@ class ReportScores:
 class Nodes:
     """Nodes tilt + iu of the integral for one sum, u = `angles` = 2 pi j/period, shape (J,); Z has deviation `tau`.
 
-    `skipped` of the nodes up to the last are left out: the product of transforms is below e**-80 there.
+    `skipped` of the nodes up to the last are left out: the product of transforms is below e**-45 there.
     """
 
     tilt: float

@@ -21,6 +21,9 @@ from hushuffle.numerics.score_sums import NOISE, WIDE, Complex, Nodes, ReportSco
 _CLOSE: Final = 1e-9
 """A lower bound this close, relatively, to the upper bound for all tests is accepted."""
 
+_FAR: Final = 8.0
+"""Standard deviations, of a normal distribution's transform, to which approximations evaluate the integral."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OtherReports:
@@ -67,8 +70,8 @@ def _smoothed_test(
     nodes = Nodes.of(scores, sum(crowd.counts), smoothing)
     if nodes.deep:
         return 0.0
-    groups = [ReportScores(value=value, size=size, mass=mass) for mass in crowd.masses]
-    nodes = nodes.thinned(*zip(groups, crowd.counts, strict=True))
+    groups = zip(crowd.masses, crowd.counts, strict=True)
+    nodes = nodes.thinned(*((replace(scores, mass=mass), count) for mass, count in groups if count))
     product, error, log_mass, slack = _product(value, size, crowd, nodes)
     own, own_error = _own(value, size, (target[0], growth * target[1]), nodes)
     kernel = nodes.weights * nodes.smooth() / nodes.line
@@ -78,6 +81,26 @@ def _smoothed_test(
     missed = float(np.abs(kernel) @ wrong) + beyond(nodes, power=1) * moved
     scale = float(np.exp(log_mass))
     return scale * (result - missed) - 2 * slack * scale * abs(result) - _aliases(value, crowd, target[0], nodes)
+
+
+def saddle_point(
+    scores: ReportScores, crowd: OtherReports, target: tuple[Floats, Floats], epsilon: float, smoothing: float
+) -> tuple[float, float]:
+    """Return an approximation of `advantage` with growth e**epsilon, and of its derivative in epsilon; not a bound.
+
+    The integral of `advantage` is evaluated where a normal distribution would have its transform.
+    """
+    total, growth = sum(crowd.counts), math.exp(epsilon)
+    gain = (target[0] - target[1]) - math.expm1(epsilon) * target[1]
+    with np.errstate(all="ignore"):
+        nodes = Nodes.of(scores, total, smoothing)
+        spread = math.sqrt(total * scores.variance(nodes.tilt))
+        z = nodes.line[: math.ceil(_FAR * nodes.period / (2 * math.pi * spread)) + 1]
+        grown = np.expm1(z[:, None] * scores.value)
+        logs = np.log1p(grown @ crowd.masses.T) @ np.array(crowd.counts)
+        kernel = np.exp(logs + nodes.tau**2 / 2 * z**2) / z * nodes.weights[: z.size]
+        value, rest = ((kernel @ (grown @ own + own.sum())).real for own in (gain, target[1]))
+    return float(value), -growth * float(rest)
 
 
 def _product(value: Floats, size: Floats, crowd: OtherReports, nodes: Nodes) -> tuple[Complex, Floats, float, float]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
@@ -41,19 +42,25 @@ from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
 from hushuffle.numerics.binomial import EPS, Floats, beside_traces
 from hushuffle.numerics.score_sums import FAINT, ReportScores, positive_part
-from hushuffle.numerics.score_tests import OtherReports, advantage
+from hushuffle.numerics.score_tests import OtherReports, advantage, saddle_point
 
 if TYPE_CHECKING:
     from hushuffle.curves.base import PrivacyCurve
     from hushuffle.mechanisms.release import Release
 
+_PLAIN: Final = 0.005
+_BOTH: Final = 0.05
+_POOLED: Final = 0.2
+"""See `FiniteDivergence._lead`: up to `_BOTH`, the blanket's bound is evaluated before the pool's."""
+
 _COARSE: Final = 0.12
 _NEAR: Final = 0.03
 _FINE: Final = 0.005
-"""Smoothing in standard deviations of the sum: to rank pairs, for searches, and for bounds (1e-5 of epsilon)."""
+_FINEST: Final = 0.0005
+"""Smoothing in standard deviations of the sum: to rank pairs, for searches, and for bounds (1e-5 of epsilon, 1e-7)."""
 
-_CLEAR: Final = (0.95, 0.9998)
-"""Ratios of variances, the pool's to the plain blanket's, outside which one bound was the smaller one in every test."""
+_LARGE: Final = 500.0
+"""Smallest expected number of reports that are not neutral for which the finest smoothing takes little time."""
 
 _SOME: Final = 6
 """Number of pairs of datasets that a lower bound evaluates; with more pairs of values, tables use no slices."""
@@ -64,8 +71,17 @@ _MANY: Final = 64
 _TILTS: Final = np.geomspace(0.2, 40.0, 24)
 """Tilts of the fast estimates, in units of one over the standard deviation of the sum."""
 
+_CELLS: Final = 1 << 15
+"""Approximate number of cells of tables that are computed together."""
+
 _CLOSE: Final = 1e-9
 """Relative distance to the local divergence, which no lower bound exceeds, at which the search stops."""
+
+_STEPS: Final = 12
+"""Largest number of Newton steps for a first approximation of epsilon."""
+
+_NEWTON: Final = 1e-6
+"""Relative length of a Newton step that is the last: the error is then about its square."""
 
 _LONELY: Final = 1e-12
 """Expected number of reports in the blanket below which the bound of one unshuffled report is used."""
@@ -139,6 +155,9 @@ class FiniteDivergence(ReportCurve):
     ) -> FiniteDivergence:
         """Return a target's privacy curve among `others`; `law` lists `counts`, `weights`, `missing`, `covered`."""
         counts, weights, missing, covered = law
+        (a, b), first = laws[0].pairs[0], laws[0]
+        differ = first.rows[a] != first.rows[b]
+        tests = others.people * float(first.rows[:, differ].sum(axis=1).min()) + dummies * first.blanket[differ].sum()
         return cls(
             laws=laws,
             local_epsilon=local_epsilon,
@@ -151,12 +170,18 @@ class FiniteDivergence(ReportCurve):
             pool=Pooled.of(laws, others, dummies),
             sliced=others.people * laws[0].weight + dummies < slices.ROOM,
             places=every_place(laws),
+            smoothing=_FINEST if tests >= _LARGE else _FINE,
         )
 
     @property
     def _crowd(self) -> int:
         """Number of reports apart from the target's."""
         return self.others.people + self.dummies
+
+    @property
+    def tight(self) -> bool:
+        """Whether the crowd is so large that both bounds are near any other: within 2e-6 of epsilon."""
+        return self.smoothing <= _FINEST
 
     def guess(self) -> float:
         spread = math.sqrt(max(float(_distance(near, far).max()) for _, near, far in parts(self.laws, self.places)))
@@ -189,24 +214,40 @@ class FiniteDivergence(ReportCurve):
             value = slices.upper(self.pool, places, epsilon, self.level, goal)
             if value <= self.level or self.trials:
                 return value
-        # In a crowd of one kind, the ratio of the two bounds' variances shows which of them is smaller for a pair.
-        alone, first = len(places) == 1, places[0]
-        alike = len(self.pool.portions) == 1 and self.others.people * self.laws[0].weight > slices.ROOM
-        ratio = self.pool.square(first, epsilon, self.level) / self._square(first, epsilon) if alike else _CLEAR[0]
-        if ratio > _CLEAR[1]:
-            value = min(value, self.blanket(epsilon, goal, places))
-        if ratio <= _CLEAR[1] or (not alone and value > self._upper_at(first, epsilon, self.smoothing)):
-            value = min(value, self.pool.upper(places, epsilon, self.level, goal))
-        # The plain blanket's bound is at least its bound at this pair, at the mean N: skip it if that is not better.
-        sure = (
-            ratio < _CLEAR[0] and alone and value >= (self.level or math.inf)
-        )  # at smaller delta, a pool is too small
-        doubtful = ratio <= _CLEAR[1] and value > goal and not sure
-        if doubtful and ((alone and alike) or self._upper_at(first, epsilon, self.smoothing, self._typical) < value):
-            value = min(value, self.blanket(epsilon, goal, places))
+        value = min(value, self._of_pool_or_blanket(places, epsilon, goal))
         if self.sliced and self.level is None and value > 0:
             value = min(value, slices.upper(self.pool, places, epsilon, value))
         return value
+
+    def _of_pool_or_blanket(self, places: Places, epsilon: float, goal: float) -> float:
+        """Return the smaller bound of the pool and of the plain blanket; `goal` as in `_at_most`."""
+        lead, single, near = self._lead(places[0], epsilon), len(places) == 1, (self.level or 0.0) / 2
+        plain = math.nan
+        if lead < (_PLAIN if single else _BOTH):
+            plain = self.blanket(epsilon, goal, places)
+            if plain <= goal or (single and plain >= near):
+                return plain
+            # The pool's bound is at least its bound at this pair.
+            if not single and goal == 0 and plain <= self.pool.upper(places[:1], epsilon, self.level):
+                return plain
+        value = self.pool.upper(places, epsilon, self.level, goal)
+        if value <= goal or (single and lead > _POOLED and value >= near):
+            return value
+        # The plain blanket's bound is at least its bound at this pair, at the mean N: skip it if that is not better.
+        if math.isnan(plain) and self._upper_at(places[0], epsilon, self.smoothing, self._typical) < value:
+            plain = self.blanket(epsilon, goal, places)
+        return value if math.isnan(plain) else min(value, plain)
+
+    def _lead(self, place: Place, epsilon: float) -> float:
+        """Return by how much the pool's variance is smaller than the plain blanket's, times -ln(level).
+
+        In a crowd of one kind, tests show the blanket's bound to be the smaller one up to `_PLAIN`, and the pool's from
+        `_POOLED` on, if they are about `level`. In another crowd, or without a level, the result is between these.
+        """
+        if len(self.pool.portions) > 1 or self.others.people * self.laws[0].weight <= slices.ROOM:
+            return _POOLED
+        ratio = self._square(place, epsilon) / self.pool.square(place, epsilon, self.level)
+        return (ratio - 1) * -math.log(self.level) if self.level else (_BOTH if ratio >= 1 else 0.0)
 
     def _square(self, place: Place, epsilon: float) -> float:
         """Return the mean square of the mean of N scores, at the mean N."""
@@ -216,8 +257,34 @@ class FiniteDivergence(ReportCurve):
         with np.errstate(divide="ignore", over="ignore"):
             return float((gain[gain != 0] ** 2 / mass[gain != 0]).sum() / self._typical[0][0])
 
-    def place(self, delta: float, guess: float) -> float:
-        return self.about(delta, guess, relative=NEAR)
+    def about(self, delta: float, guess: float, *, relative: float) -> float:
+        return self._crossing(delta, guess)[0] or super().about(delta, guess, relative=relative)
+
+    def place(self, delta: float, guess: float) -> tuple[float, float]:
+        point, slope = self._crossing(delta, guess)
+        return point or super().about(delta, guess, relative=NEAR), slope
+
+    def _crossing(self, delta: float, guess: float) -> tuple[float, float]:
+        """Return `place` from saddle-point approximations for the likeliest trial; zeros if they fail."""
+        point, (trial, *more), wanted, before = guess, self._likely(guess), math.sqrt(-math.log(delta)), 0.0
+        for _ in range(0 if more else _STEPS):
+            scores, crowd, target = self._tested(trial, point)
+            with suppress(ArithmeticError, ValueError):
+                value, rise = saddle_point(scores, crowd, target, point, self.smoothing)
+                depth = math.sqrt(-math.log(value))
+                slope = -rise / value / (2 * depth)
+                last, point = point, point * min(max(1 + (wanted - depth) / slope / point, 0.25), 4.0)
+                if slope > 0 and point < self.pure and abs(point - last) > _NEWTON * point:
+                    continue
+                settled = abs(point - before) <= _NEWTON * point  # the next trial has the same crossing
+                (best, *more), before = self._likely(point), point
+                if slope > 0 and point < self.pure and not more and (settled or best == trial):
+                    return point, slope
+                trial = best
+                if slope > 0 and not more:
+                    continue
+            break
+        return 0.0, 0.0
 
     def likely(self, epsilon: float) -> float:
         """Return a lower bound on delta from the pairs of datasets that seem to be worst."""
@@ -261,10 +328,13 @@ class FiniteDivergence(ReportCurve):
 
     def blanket(self, epsilon: float, goal: float = 0.0, places: Places = ()) -> float:
         """Return the upper bound on delta from the plain privacy blanket: `places` in this order, `goal` as above."""
-        if len(self.places) == 1:
-            return self._upper_at(self.places[0], epsilon, self.smoothing)
+        places = places or self.places
+        if len(places) > 1:  # pairs that only rename reports have the same bound
+            places = tuple({(i, self.laws[i].renamed[j]): (i, j) for i, j in reversed(places)}.values())[::-1]
+        if len(places) == 1:
+            return self._upper_at(places[0], epsilon, self.smoothing)
         best = goal
-        bounds = ((self._upper_at(place, epsilon, _COARSE), place) for place in places or self.places)
+        bounds = ((self._upper_at(place, epsilon, _COARSE), place) for place in places)
         for estimate, place in bounds if goal else sorted(bounds, key=lambda item: -item[0]):
             if estimate > best:
                 best = max(best, min(estimate, self._upper_at(place, epsilon, self.smoothing)))
@@ -310,6 +380,8 @@ class FiniteDivergence(ReportCurve):
 
     def _best(self, trials: Sequence[Trial], epsilon: float) -> Trial:
         """Return the trial with the largest lower bound, or the first trial that attains the local divergence."""
+        if len(trials) == 1:
+            return trials[0]
         values: list[tuple[float, Trial]] = []
         for trial in trials:
             values.append((self._lower_at(trial, epsilon, _COARSE), trial))
@@ -329,6 +401,14 @@ class FiniteDivergence(ReportCurve):
         if not self.sliced or self.level is None or sliced.upper(epsilon) >= plain.upper(epsilon):
             return plain
         return replace(sliced, places=tuple(dict.fromkeys([*likely[:1], *self.pool.ahead])))
+
+    def resumed(self, few: PrivacyCurve, epsilon: float) -> PrivacyCurve:
+        if isinstance(few, FiniteDivergence) and self._likely(epsilon) == [*few.trials[:1]]:
+            return replace(self, places=few.places, trials=few.trials[:1], sliced=self.sliced and few.sliced)
+        return self.contenders(epsilon)
+
+    def covers(self, law: PrivacyCurve) -> bool:
+        return isinstance(law, FiniteDivergence) and {*law.places} <= {*self.places}
 
     def only(self, few: PrivacyCurve, epsilon: float) -> PrivacyCurve:
         if not isinstance(few, FiniteDivergence):
@@ -433,25 +513,27 @@ class FiniteDivergence(ReportCurve):
         return mean
 
     def _lower_at(self, trial: Trial, epsilon: float, smoothing: float) -> float:
-        place, held = trial
-        law = self.laws[place[0]]
-        a, b = law.pairs[place[1]]
+        law, held = self.laws[trial[0][0]], trial[1]
         mean = self._crowd_law(law, held)
-        inside = mean >= FAINT
+        inside, (a, b) = mean >= FAINT, law.pairs[trial[0][1]]
         gain, size = gain_of(law.rows[a], law.rows[b], epsilon)
         # The test accepts if such a report occurs; `seen` bounds how often another person or a dummy sends it.
         seen = np.exp(epsilon) * self._crowd * mean
         certain = float(np.maximum(gain - 8 * EPS * size - seen, 0.0)[~inside].sum()) * (1 - 4 * EPS * gain.size)
+        scores, crowd, target = self._tested(trial, epsilon)
+        hidden = advantage(scores, crowd, target, math.exp(epsilon), smoothing=smoothing)
+        return min(max(hidden, 0.0) + certain, 1.0)
+
+    def _tested(self, trial: Trial, epsilon: float) -> tuple[ReportScores, OtherReports, tuple[Floats, Floats]]:
+        """Return the scores of a trial, and the distributions of the other reports and of the target's report."""
+        law, held = self.laws[trial[0][0]], trial[1]
+        mean = self._crowd_law(law, held)
+        inside, (a, b) = mean >= FAINT, law.pairs[trial[0][1]]
+        gain, size = gain_of(law.rows[a], law.rows[b], epsilon)
         counts, masses = zip(*self._reports(law, held), strict=True)
         crowd = OtherReports(counts=counts, masses=np.stack(masses)[:, inside])
-        hidden = advantage(
-            ReportScores.of(gain[inside], size[inside], mean[inside]),
-            crowd,
-            (law.rows[a][inside], law.rows[b][inside]),
-            math.exp(epsilon),
-            smoothing=smoothing,
-        )
-        return min(max(hidden, 0.0) + certain, 1.0)
+        scores = ReportScores.of(gain[inside], size[inside], mean[inside])
+        return scores, crowd, (law.rows[a][inside], law.rows[b][inside])
 
 
 def _estimates(rows: list[tuple[float, Trial, Floats, Floats]], count: int) -> Floats:
@@ -464,13 +546,13 @@ def _estimates(rows: list[tuple[float, Trial, Floats, Floats]], count: int) -> F
         scores = np.where(means > 0, gains / np.where(means > 0, means, 1.0), 0.0)
         spread = np.sqrt(count * (means * scores**2).sum(axis=1))
         best = np.full(len(rows), np.inf)
-        for tilt in _TILTS:
-            t = (tilt / spread)[:, None]
-            grown = np.expm1(np.minimum(t * scores, 600.0))
-            excess = np.maximum((means * grown).sum(axis=1), 1e-9 - 1)
-            second = (means * (grown + 1) * scores**2).sum(axis=1) / (1 + excess)
-            smooth = erfcx(t[:, 0] * np.sqrt(count * second / 2)) / (2 * t[:, 0])
-            best = np.fmin(best, count * np.log1p(excess) + np.log(smooth))
+        for tilts in np.array_split(_TILTS, -(-_TILTS.size * scores.size // _CELLS)):
+            t = tilts[:, None] / spread
+            grown = np.expm1(np.minimum(t[..., None] * scores, 600.0))
+            excess = np.maximum((means * grown).sum(axis=2), 1e-9 - 1)
+            second = (means * (grown + 1) * scores**2).sum(axis=2) / (1 + excess)
+            smooth = erfcx(t * np.sqrt(count * second / 2)) / (2 * t)
+            best = np.fmin(best, np.fmin.reduce(count * np.log1p(excess) + np.log(smooth)))
     return np.where(np.isfinite(best), best, -np.inf)
 
 

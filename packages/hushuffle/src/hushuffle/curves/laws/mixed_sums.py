@@ -53,6 +53,9 @@ _LEAST: Final = 1e-9 - 1
 _TRACE: Final = 1e-14
 """Share of the tilted mass whose classes are dropped and counted as an error."""
 
+_NEGLIGIBLE: Final = -60.0
+"""Logarithm of a modulus whose contribution is negligible."""
+
 _HOPELESS: Final = 1e6
 """Logarithm that replaces an overflow: no useful bound."""
 
@@ -387,14 +390,21 @@ class _ScoreTransforms:
 
 
 def _moduli(transform: ScoreTransform, counts: Floats) -> Floats:
-    """Return upper bounds on |phi(t + iu)/phi(t)|**count at all nodes u, shape (*counts, nodes)."""
-    counts = counts[..., None]
-    modulus = np.maximum(np.exp(transform.exponent.real), transform.doubt)
-    # |x + e|**count - |x|**count <= count e (|x| + e)**(count - 1)
-    logarithm = np.log(np.maximum(counts, 1e-200) * transform.doubt)
-    logarithm = logarithm + np.maximum(counts - 1, 0.0) * (np.log(modulus) + transform.doubt / modulus)
-    rounding = 4 * EPS * (1 + counts * np.abs(transform.exponent))
-    moduli: Floats = np.exp(counts * transform.exponent.real) * (1 + rounding) + np.exp(np.minimum(logarithm, 1.0))
+    """Return upper bounds on |phi(t + iu)/phi(t)|**count at all nodes u, shape (*counts, nodes).
+
+    Where the smallest power is negligible, it bounds the others.
+    """
+    least = float(counts.min())
+    matter = least * transform.exponent.real > _NEGLIGIBLE
+    moduli = np.empty((*counts.shape, matter.size))
+    for number, inside in ((counts[..., None], matter), (np.array([least]), ~matter)):
+        exponent, doubt = transform.exponent[inside], transform.doubt[inside]
+        modulus = np.maximum(np.exp(exponent.real), doubt)
+        # |x + e|**count - |x|**count <= count e (|x| + e)**(count - 1)
+        logarithm = np.log(np.maximum(number, 1e-200) * doubt)
+        logarithm = logarithm + np.maximum(number - 1, 0.0) * (np.log(modulus) + doubt / modulus)
+        rounding = 4 * EPS * (1 + number * np.abs(exponent))
+        moduli[..., inside] = np.exp(number * exponent.real) * (1 + rounding) + np.exp(np.minimum(logarithm, 1.0))
     return moduli
 
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Final
 
 import numpy as np
@@ -85,6 +85,7 @@ class Spots:
     totals: Floats
 
     @classmethod
+    @lru_cache(maxsize=128)
     def of(cls, sizes: tuple[int, ...], chances: tuple[float, ...], ends: tuple[float, ...] = _BINS) -> Spots:
         """Divide M into bins, with boundaries at `ends` standard deviations from the mean.
 
@@ -188,7 +189,6 @@ class Pooled:
     dummies: int
     portions: tuple[float, ...]
     cache: dict[tuple[int, int, float], tuple[Kinds, ...]] = field(default_factory=dict)
-    spots: dict[float, Spots] = field(default_factory=dict)
     worst: list[tuple[int, int]] = field(default_factory=list)
     ahead: list[tuple[int, int]] = field(default_factory=list)
 
@@ -344,9 +344,7 @@ class Pooled:
         return np.concatenate(bounds)
 
     def _spots(self, weight: float) -> Spots:
-        if weight not in self.spots:
-            self.spots[weight] = Spots.of(self.sizes, tuple(portion * weight for portion in self.portions))
-        return self.spots[weight]
+        return Spots.of(self.sizes, tuple(portion * weight for portion in self.portions), _BINS)
 
     def _kinds(self, place: tuple[int, int], level: float) -> tuple[Kinds, ...]:
         """Return the types' distributions outside the pool, for each group of other people and for dummies."""

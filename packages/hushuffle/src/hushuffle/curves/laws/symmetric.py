@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve, ReportCurve, bracket
+from hushuffle.curves.base import NEAR, PrivacyCurve, ReportCurve, Start, bracket
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import symmetric_pairs, tilted_counts
 from hushuffle.curves.laws.blanket_bound import BlanketBound
@@ -98,6 +98,9 @@ class Binary(ReportCurve):
     def upper(self, epsilon: float) -> float:
         return self._worst([(self, epsilon)])[0]
 
+    def holds(self, epsilon: float, delta: float) -> bool:
+        return self._worst([(self, epsilon)], goal=delta)[0] <= delta
+
     @staticmethod
     def uppers(curves: Sequence[PrivacyCurve], epsilon: float) -> list[float]:
         own = [curve for curve in curves if isinstance(curve, Binary)]
@@ -109,11 +112,11 @@ class Binary(ReportCurve):
             yield from self._worst(several)
 
     @staticmethod
-    def _worst(cases: Sequence[tuple[Binary, float]]) -> list[float]:
+    def _worst(cases: Sequence[tuple[Binary, float]], goal: float = 0.0) -> list[float]:
         law, pure = cases[0][0].law, cases[0][0].pure
         if all(epsilon >= pure for _, epsilon in cases):
             return [0.0] * len(cases)
-        bounds = Blocks.worst([(curve.blocks, epsilon) for curve, epsilon in cases], **_chances(law))
+        bounds = Blocks.worst([(curve.blocks, epsilon) for curve, epsilon in cases], **_chances(law), goal=goal)
         return [
             max(min(bound, local_divergence(law, epsilon)), _TINY) if epsilon < pure else 0.0
             for bound, (_, epsilon) in zip(bounds.tolist(), cases, strict=True)
@@ -170,6 +173,9 @@ class Binary(ReportCurve):
             return self
         block = -(-self.n // _OFTEN)
         return replace(self, starts=np.arange(0, self.n, block, dtype=np.float64), doubt=block - 1)
+
+    def place(self, delta: float, guess: float) -> tuple[float, float]:
+        return self.about(delta, guess, relative=NEAR), 0.0
 
     def contenders(self, epsilon: float) -> PrivacyCurve:
         blocks, starts = self.blocks.starts, self.starts
@@ -244,6 +250,11 @@ class Kary(ReportCurve):
         rare = math.log(max(self.level / self.law.k, 1e-240)) - 25
         return min(rare, _SHORT) if self.often else rare
 
+    @property
+    def _tight(self) -> FiniteDivergence | None:
+        """`general`, if its bounds are as good as those of this class: in large crowds without dummies."""
+        return self.general if self.general is not None and self.general.tight and not self.dummies else None
+
     @cached_property
     def blanket(self) -> BlanketBound:
         whole = _blanket(self.law, self.n, self.dummies, self.counted, self._log_tail)
@@ -281,15 +292,19 @@ class Kary(ReportCurve):
     def likely(self, epsilon: float) -> float:
         return self.upper(epsilon) if self.general is None or self.general.sliced else self.general.likely(epsilon)
 
-    def searched(self, delta: float, relative: float = EDGE) -> Bound:
+    def searched(self, delta: float, relative: float = EDGE, start: Start | None = None) -> Bound:
         """Return the bracket; with `counted`, single numbers of dummies suffice to check it (`_SPARE`)."""
+        if self._tight is not None:
+            return self._tight.near(delta).searched(delta, relative, start)
         if self.counted is None or relative != EDGE:
-            return super().searched(delta, relative)
+            return super().searched(delta, relative, start)
         low, high = (super(Kary, self).searched(min(delta * (1 + spare), 1.0)) for spare in (_SPARE, -_SPARE))
         return bracket(low.lower, high.upper, unit="nats", sources=self.sources, witness=low.witness)
 
     def delta(self, epsilon: float) -> Bound:
         """Return the bracket of `PrivacyCurve.delta`, with tables for a delta of this size."""
+        if self._tight is not None:
+            return self._tight.delta(epsilon)
         if self.level is not None:
             return super().delta(epsilon)
         first = self._common.delta(epsilon)
@@ -320,6 +335,9 @@ class Kary(ReportCurve):
 
     def near(self, delta: float, *, often: bool = False) -> Kary:
         return replace(self, level=delta, often=often)
+
+    def place(self, delta: float, guess: float) -> tuple[float, float]:
+        return super().place(delta, guess) if self.general is None else self.general.place(delta, guess)
 
     def guess(self) -> float:
         spread = math.sqrt(2 * float(self.law.lie) * self.n + 2 * self.dummies / self.law.k + 1)

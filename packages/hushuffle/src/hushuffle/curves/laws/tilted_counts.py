@@ -108,10 +108,13 @@ class Blocks:
     doubt: int
 
     @staticmethod
-    def worst(cases: Sequence[tuple[Blocks, float]], *, truth: float, lie: float, theta: float) -> Floats:
+    def worst(
+        cases: Sequence[tuple[Blocks, float]], *, truth: float, lie: float, theta: float, goal: float = 0.0
+    ) -> Floats:
         """Upper bounds on the divergence at the epsilon of each case, over all its blocks, shape (cases,).
 
-        All cases have arrays of one shape. The bound is that of the worst block, if bounds for groups exclude others.
+        All cases have arrays of one shape. The bound is that of the worst block, if bounds for groups exclude others;
+        with a `goal`, it is at least `goal`.
         """
         starts = np.stack([blocks.starts for blocks, _ in cases])
         columns = [(blocks.n, blocks.dummies, blocks.doubt, epsilon) for blocks, epsilon in cases]
@@ -127,7 +130,7 @@ class Blocks:
         if blocks == 1:
             return np.asarray(high.max(axis=1))
         first = high.argmax(axis=1)
-        largest = above(starts[every, first], doubts, every).max(axis=1)
+        largest = np.maximum(above(starts[every, first], doubts, every).max(axis=1), goal)
         high[every, first] = 0.0
         rows, groups = np.nonzero(high > largest[:, None])
         parts = np.pad(starts[rows, groups], ((0, 0), (0, -blocks % _PART)), mode="edge")

@@ -154,8 +154,8 @@ class DummyMixture(PrivacyCurve):
             numbers |= set(self.law.falling_mean(heights.__getitem__, share=share)[2])
         return replace(new, numbers=tuple(sorted(numbers)))
 
-    def place(self, delta: float, guess: float) -> float:
-        return self.about(delta, guess, relative=NEAR)
+    def place(self, delta: float, guess: float) -> tuple[float, float]:
+        return self.about(delta, guess, relative=NEAR), 0.0
 
     def few(self, epsilon: float) -> DummyMixture:
         """A faster curve for searches, over the worst datasets at the median number near `epsilon`; not a bound."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from hashlib import blake2b
 from itertools import permutations
 
@@ -46,6 +47,14 @@ class ValueLaws:
     def every(self) -> tuple[ValueLaws, ...]:
         """These distributions, and those in the fields `also`."""
         return (self,) if self.also is None else (self, *self.also.every)
+
+    @cached_property
+    def renamed(self) -> tuple[int, ...]:
+        """For each pair, the first pair with the same probabilities, with the blanket's, up to the order of classes."""
+        first = dict[bytes, int]()
+        tables = (np.stack([self.rows[a], self.rows[b], self.blanket]) for a, b in self.pairs)
+        ordered = (blake2b(table[:, np.lexsort(table)].tobytes()).digest() for table in tables)
+        return tuple(first.setdefault(table, place) for place, table in enumerate(ordered))
 
     def weighing(self, weight: float) -> ValueLaws:
         """Return these distributions with this `weight` of the blanket, also in the fields `also`."""

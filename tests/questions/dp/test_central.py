@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -300,6 +301,54 @@ def test_a_tolerance_widens_a_certified_bracket_by_no_more(randomizer: Mechanism
             assert wide.lower <= best.upper * (1 + 1e-9)
             assert wide.upper >= best.lower * (1 - 1e-9)
             assert wide.upper <= max(wide.lower * (1 + tolerance), best.upper * (1 + 1e-9))
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        hs.RandomizedResponse(k=2, epsilon=1.5),
+        hs.RandomizedResponse(k=7, epsilon=2.0),
+        hs.UnaryEncoding(k=9, epsilon=2.0),
+        hs.SquareWave(bins=5, epsilon=1.0),
+    ],
+)
+def test_several_figures_are_those_of_single_calls(randomizer: Mechanism) -> None:
+    deltas, people = np.array([0.0, 0.3, 1e-3, 1e-9]), np.array([[1], [300], [20_000], [10**8]])
+    for shuffler in (hs.UniformShuffle(), hs.NoShuffle()):
+        protocol = hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=300)
+        figures = hs.dp.epsilons(protocol, delta=deltas, people=people)
+        loose = hs.dp.epsilons(protocol, delta=deltas, people=people, tolerance=0.01)
+        assert figures.lower.shape == loose.upper.shape == (4, 4)
+        for place in np.ndindex(4, 4):
+            alone = hs.dp.epsilon(replace(protocol, n=int(people[place[0], 0])), delta=float(deltas[place[1]]))
+            assert figures.lower[place] == pytest.approx(alone.lower, rel=1e-7)
+            assert figures.upper[place] == pytest.approx(alone.upper, rel=1e-7)
+            low, high = float(loose.lower[place]), float(loose.upper[place])
+            assert low <= alone.upper * (1 + 1e-9)
+            assert high >= alone.lower * (1 - 1e-9)
+            assert high <= max(low * 1.01, alone.upper * (1 + 1e-7))
+        single = hs.dp.epsilons(protocol, delta=1e-3)
+        assert single.lower.shape == ()
+        assert single[()].upper == pytest.approx(figures.upper[1, 2], rel=1e-7)
+        assert len(hs.dp.epsilons(protocol, delta=[])) == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"delta": [1e-6, 1.0]}, "delta"),
+        ({"delta": "small"}, "delta"),
+        ({"delta": 1e-6, "people": [10, 0]}, "people.*integers >= 1"),
+        ({"delta": 1e-6, "people": [10.5, 20]}, "people.*integers >= 1"),
+        ({"delta": [1e-6, 1e-7], "people": [1, 2, 3]}, r"broadcast.*\(2,\) and \(3,\)"),
+        ({"delta": 1e-6, "tolerance": 0.3}, "tolerance"),
+    ],
+)
+def test_several_figures_name_a_wrong_argument(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        hs.dp.epsilons(survey(3, 1.0, 10), **wrong)
+    with pytest.raises(InvalidInputError, match="protocol"):
+        hs.dp.epsilons(hs.dp.per_person(survey(3, 1.0, 10), reports=2), delta=1e-6, people=[10])
 
 
 @pytest.mark.parametrize("tolerance", [-0.1, 0.21, math.nan])

@@ -1,6 +1,7 @@
 """Central differential privacy of what the shuffler releases.
 
-`epsilon` and `delta` return certified brackets; `certificate` returns a bracket with the data to check it.
+`epsilon` and `delta` return certified brackets; `epsilons` those for many deltas or
+numbers of people; `certificate` returns a bracket with the data to check it.
 `compose` and `parallel` combine rounds; `per_person` describes a round with several reports of each person.
 `waves` is for repeated collections with memoised reports. `change_shows` returns the probability that a changed value
 is visible in such collections. `explain` returns the theorems behind a figure. `profile` returns the whole privacy
@@ -12,7 +13,7 @@ from hushuffle.questions.dp import published
 from hushuffle.questions.dp.accounting import from_pld, to_pld
 from hushuffle.questions.dp.approximation import approximate, information
 from hushuffle.questions.dp.calibration import Calibration, calibrate
-from hushuffle.questions.dp.central import delta, epsilon, instance, local_epsilon, per_person
+from hushuffle.questions.dp.central import delta, epsilon, epsilons, instance, local_epsilon, per_person
 from hushuffle.questions.dp.certificate import certificate
 from hushuffle.questions.dp.composition import change_shows, compose, compose_delta, parallel, waves
 from hushuffle.questions.dp.curve import profile
@@ -29,6 +30,7 @@ __all__ = [
     "compose_delta",
     "delta",
     "epsilon",
+    "epsilons",
     "explain",
     "from_pld",
     "information",

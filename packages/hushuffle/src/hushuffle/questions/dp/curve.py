@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,7 +16,7 @@ from hushuffle.curves.pairs.known_curve import Ends
 from hushuffle.curves.pairs.renyi import renyi_bounds
 from hushuffle.model import Bound, Bounds, Chart, Citation, Kind, Series, notebook, number
 from hushuffle.numerics.binomial import Floats
-from hushuffle.questions.dp.central import Round
+from hushuffle.questions.dp.central import Round, array, gathered
 from hushuffle.questions.dp.composition import Rounds, curve_of
 
 GDP: Final = Citation(
@@ -81,12 +80,12 @@ class PrivacyProfile:
         >>> print(hs.dp.profile(survey).delta([0.0, 0.1, 0.2])[2])
         1.656e-04 (certified bracket)
         """
-        levels = _array("epsilon", epsilon, _checks.non_negative)
+        levels = array("epsilon", epsilon, _checks.non_negative)
         missing = sorted({float(level) for level in levels.flat} - self._evaluated.known.keys())
         if len(missing) <= MANY:
             for level in missing:
                 self._evaluated.point(level)
-            return self._gather(self._evaluated.known, levels, "probability")
+            return gathered([self._evaluated.known[float(level)] for level in levels.flat], levels.shape, "probability")
         return self._read(self._evaluated.table().delta(levels), "probability")
 
     def epsilon(self, delta: npt.ArrayLike) -> Bounds:
@@ -104,14 +103,14 @@ class PrivacyProfile:
         >>> print(hs.dp.profile(survey).epsilon([1e-4, 1e-6])[1])
         0.05113 to 0.05114 nats (certified bracket)
         """
-        levels = _array("delta", delta, lambda name, value: _checks.probability(name, value, high_open=True))
+        levels = array("delta", delta, lambda name, value: _checks.probability(name, value, high_open=True))
         missing = sorted({float(level) for level in levels.flat} - self._asked.keys())
         if len(missing) > MANY:
             return self._read(self._evaluated.table().epsilon(levels), "nats")
         for level in missing:
             alone = len(missing) <= _FEW or level < self._least
             self._asked[level] = self._curve.epsilon(level) if alone else self._evaluated.crossing(level)
-        return self._gather(self._asked, levels, "nats")
+        return gathered([self._asked[float(level)] for level in levels.flat], levels.shape)
 
     def false_negatives(self, false_positives: npt.ArrayLike) -> Bounds:
         """Return certified bounds of the trade-off function: the smallest false-negative rate of any test.
@@ -130,7 +129,7 @@ class PrivacyProfile:
         >>> print(hs.dp.profile(local).false_negatives([0.05, 0.5])[0])
         0.8641 (certified bracket)
         """
-        shares = _array("false_positives", false_positives, _checks.probability)
+        shares = array("false_positives", false_positives, _checks.probability)
         return self._read(
             self._evaluated.table().false_negatives(shares), "probability", sources=(GDP.at("Proposition 6"),)
         )
@@ -339,15 +338,6 @@ class PrivacyProfile:
             ),
         )
 
-    def _gather(self, bounds: dict[float, Bound], levels: Floats, unit: str) -> Bounds:
-        figures = [bounds[float(level)] for level in levels.flat]
-        lower = np.array([figure.lower for figure in figures]).reshape(levels.shape)
-        upper = np.array([figure.upper for figure in figures]).reshape(levels.shape)
-        exact = all(figure.kind == "exact" for figure in figures)
-        return Bounds(
-            lower=lower, upper=upper, kind="exact" if exact else _kind(lower), unit=unit, sources=self._curve.sources
-        )
-
     def _read(self, ends: Ends, unit: str, *, sources: tuple[Citation, ...] = ()) -> Bounds:
         lower, upper = ends
         return Bounds(lower=lower, upper=upper, kind=_kind(lower), unit=unit, sources=(*self._curve.sources, *sources))
@@ -377,21 +367,6 @@ def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) ->
     if level >= 0.5:
         _checks.reject("least", "in (0, 0.5)", level)
     return PrivacyProfile(curve_of(rounds), points=places, least=level)
-
-
-def _array(name: str, values: npt.ArrayLike, check: Callable[[str, float], float]) -> Floats:
-    """Checks only the smallest and the largest number."""
-    try:
-        raw = np.asarray(values)
-    except ValueError:
-        _checks.reject(name, "a number or an array of numbers", "<ragged>")
-    if raw.dtype.kind not in "iuf":
-        _checks.reject(name, "a number or an array of numbers", f"<dtype {raw.dtype}>")
-    array = raw.astype(np.float64)
-    if array.size:  # nan is both
-        check(name, float(array.min()))
-        check(name, float(array.max()))
-    return array
 
 
 def _kind(lower: Floats) -> Kind:

@@ -95,6 +95,9 @@ class OneColumn(Randomized):
             draft.questions, self.protocol, guessers=guessers, linking=linking, delta=delta, exposure=exposure
         )
 
+    def _ordered(self) -> bool:
+        return self.order is not None
+
     def _charts(self, draft: Draft) -> None:
         questions, delta = draft.questions, self.column.delta
         draft.charts += curves.privacy_charts(
@@ -138,11 +141,10 @@ class OneColumn(Randomized):
     chapters = (
         Chapter("reading the data", 0.0, _read),
         Chapter("what each adversary learns", 0.1, _learned, lambda one: one.order is None),
-        Chapter(
-            "what each adversary learns", 0.1, lambda one, draft: one.order.write(draft), lambda one: bool(one.order)
-        ),
-        Chapter("what happens at other sizes", 0.3, _charts),
-        Chapter("what if", 0.55, Randomized.what_if),
+        Chapter("what each adversary learns", 0.1, lambda one, draft: one.order.write(draft), _ordered),
+        Chapter("the order of release", 0.12, lambda one, draft: one.order.show(draft), _ordered, only_shown=True),
+        Chapter("what happens at other sizes", 0.3, _charts, only_shown=True),
+        Chapter("what if", 0.55, Randomized.what_if, only_shown=True),
         Chapter("what if", 0.6, _messages),
         Chapter("running the collection", 0.6, _accuracy),
         Chapter("running the collection", 1.0, _answer),

@@ -73,13 +73,15 @@ class Draft:
 class Chapter(Generic[Described]):
     """A chapter of a report: `write` adds it to the draft about a deployment to which it `applies`.
 
-    Its work has the name `step`, and begins when the share `since` of all work is done.
+    Its work has the name `step`, and begins when the share `since` of all work is done. A comparison leaves out a
+    chapter that is `only_shown`: it has no figure or fact of a comparison.
     """
 
     step: str
     since: float
     write: Callable[[Described, Draft], None]
     applies: Callable[[Described], bool] = lambda _: True
+    only_shown: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +165,7 @@ class Deployment(ABC):
     def compared(self, name: str, colluders: int) -> Compared:
         """Return the figures and facts for a comparison, with this number of colluders (0: its own)."""
         case = self.planned(colluders)
-        draft = case.draft(self.chapters)
+        draft = case.draft([chapter for chapter in self.chapters if not chapter.only_shown])
         facts = dict(draft.facts)
         if colluders:
             facts[f"central epsilon, {colluders:,} colluders"] = case.central_with(colluders, draft)
@@ -212,6 +214,7 @@ class Randomized(Deployment):
         return self.whole.effective()
 
     def central_with(self, colluders: int, draft: Draft) -> Cell:  # noqa: ARG002 - the plan has as many
+        self.what_if(draft)
         central = next((row.central for row in draft.scenarios if row.key == "colluders"), None)
         return NO_FIGURE if central is None else central
 

@@ -264,7 +264,7 @@ class SeveralColumns(Randomized):
     chapters = (
         Chapter("all columns together", 0.0, _together),
         Chapter("each column", 0.1, _each),
-        Chapter("what if", 0.9, Randomized.what_if),
+        Chapter("what if", 0.9, Randomized.what_if, only_shown=True),
         Chapter("the first page", 1.0, Randomized.first_page),
     )
 

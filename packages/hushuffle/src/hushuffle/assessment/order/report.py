@@ -50,18 +50,23 @@ class Order:
         arrangement, specification = self._arrangement, self._column.specification
         run, adversaries = specification.run, build_adversaries(specification)
         draft.findings += _learned(draft.questions, self.protocol, adversaries, self._column.delta)
+        moved = arrangement.displacement(confidence=run.confidence, rng=coins(run.seed))
+        draft.warnings += _concerns(arrangement, moved, shown=run.show_people)
+        if adversaries.order is not None:
+            local, household = self.protocol.randomizer.local_epsilon, adversaries.order.household
+            draft.findings += order_findings.reader(arrangement, local_epsilon=local, household=household, moved=moved)
+
+    def show(self, draft: Draft) -> None:
+        """Write what is measured on the data, and the pictures."""
+        arrangement, specification = self._arrangement, self._column.specification
+        run, adversaries = specification.run, build_adversaries(specification)
         if run.show_people:
             people = self._column.people
             assert people.values is not None
             labels, rng = people.population.labels, coins(run.seed)
             draft.maps.append(people_map(self.protocol, arrangement, values=people.values, labels=labels, rng=rng))
-        moved = arrangement.displacement(confidence=run.confidence, rng=coins(run.seed))
-        draft.warnings += _concerns(arrangement, moved, shown=run.show_people)
         if adversaries.order is None:
             return
-        local, household = self.protocol.randomizer.local_epsilon, adversaries.order.household
-        draft.findings += order_findings.reader(arrangement, local_epsilon=local, household=household, moved=moved)
-        draft.done(0.2)
         preserved = draft.questions.ask(
             "order-preservation",
             "The table of what stays together",

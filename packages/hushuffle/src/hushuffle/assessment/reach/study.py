@@ -271,8 +271,8 @@ class ReachStudy(Randomized):
         Chapter("reading the audiences", 0.0, _read),
         Chapter("what each adversary learns", 0.15, _learned),
         Chapter("running the study", 0.25, _study),
-        Chapter("running the study", 0.55, _changes),
-        Chapter("what happens with other designs", 0.55, _charts, lambda study: not study.dummies),
+        Chapter("running the study", 0.55, _changes, only_shown=True),
+        Chapter("what happens with other designs", 0.55, _charts, lambda study: not study.dummies, only_shown=True),
         Chapter("the first page", 1.0, Randomized.first_page),
     )
 

@@ -325,7 +325,7 @@ def _transform(
         for chance, step in zip(law.tolist(), (whole - middle).tolist(), strict=True):
             if chance > 0 and step:
                 # Reduce angles by whole periods: smaller angles have smaller rounding errors.
-                arc = 2 * np.pi / period * ((step * nodes + period // 2) % period - period // 2)
+                arc = 2 * np.pi / period * ((step * nodes + period // 2 & period - 1) - period // 2)
                 away, sine = turn_parts(arc)
                 real -= chance * away
                 imaginary += chance * sine
@@ -333,7 +333,7 @@ def _transform(
         size, turn = log1p_parts(real, imaginary)
         noise = _NOISE * (EPS + np.minimum(angles * moved, 2.0))
         log_size += count * size
-        log_reach += count * np.logaddexp(size, np.log(noise))
+        log_reach += count * (size + np.log1p(noise * np.exp(-size)))
         phase, turns = phase - count * turn, turns + count * (np.abs(size) + np.abs(turn))
     product = np.exp(log_size)
     levels = 8 * EPS * (math.log2(period) + 2)  # twice what Higham's bound gives, per unit of mass

@@ -140,8 +140,14 @@ class DummyLaw:
         >>> round(law.mean, 9), round(law.variance, 9)
         (40.0, 16.0)
         """
-        middle = _checks.integer("center", center, low=0, high=LARGEST // 2)
-        width = _checks.positive("sigma", sigma)
+        return cls._gaussian(
+            _checks.integer("center", center, low=0, high=LARGEST // 2), _checks.positive("sigma", sigma)
+        )
+
+    @classmethod
+    @lru_cache(maxsize=16)
+    def _gaussian(cls, middle: int, width: float) -> DummyLaw:
+        """Cached: a file is checked before it is used, and many counts have the same dummies."""
         share = _DIGITS.exp(_DIGITS.divide(Decimal(-1), _DIGITS.multiply(Decimal(2), Decimal(width) ** 2)))
         powers = accumulate(repeat(int(_DIGITS.multiply(share, share) * _UNIT)), _product, initial=int(share * _UNIT))
         side = _until_faint(lambda weight, _: _product(weight, next(powers)), 0, middle)
@@ -204,12 +210,15 @@ class DummyLaw:
         starts = self.below.tolist()
         return tuple(end - start for start, end in zip(starts, [*starts[1:], SCALE], strict=True))
 
-    @property
+    @cached_property
     def probabilities(self) -> npt.NDArray[np.float64]:
         """The probability of each number in `numbers`, shape (m,), each rounded to the nearest float."""
-        return np.array([part / SCALE for part in self.parts])
+        shares = np.diff(self.below, append=np.uint64(0)).astype(np.float64) / 2.0**64  # the last is modulo 2**64
+        shares = shares if self.random else np.ones(1)
+        shares.flags.writeable = False
+        return shares
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """The expected number of dummies."""
         return float(self.numbers @ self.probabilities)

@@ -92,7 +92,8 @@ def test_codes_are_counts_of_the_list() -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 63, 64, 65, 127, 128, 129, 1000, 3001])
-def test_both_paths_decode_alike(n: int) -> None:
+def test_both_paths_decode_alike(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_decoding, "_CHUNK", 256)
     rng = np.random.default_rng(n)
     for longest in (1, 4, 100, 10**4):
         code = (rng.random(n) * np.minimum(np.arange(n) + 1, longest)).astype(np.int64)

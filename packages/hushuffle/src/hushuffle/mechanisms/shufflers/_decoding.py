@@ -27,6 +27,9 @@ _LONG: Final = 1 << 18
 _WIDTH: Final = 64
 """Length of the blocks that are built by insertion."""
 
+_CHUNK: Final = 1 << 17
+"""Number of items that are inserted or merged at a time, so that their arrays stay in the processor's cache."""
+
 _LEAF: Final = 64
 """Number of places per leaf in the compiled algorithm: a leaf's counts fit into one line of the processor's cache."""
 
@@ -52,21 +55,24 @@ def by_merging(code: Integers) -> Integers:
     [1, 3, 0, 2]
     """
     n, size = code.size, _WIDTH
-    items, gaps = _inserted(code)
+    blocks = (_inserted(code[start : start + _CHUNK], start) for start in range(0, max(n, 1), _CHUNK))
+    items, gaps = map(np.concatenate, zip(*blocks, strict=True))
     while size < n:
-        full = n // (2 * size) * 2 * size
-        for start, stop, second in ((0, full, size), (full, n, n - full - size)):
+        full, step = n // (2 * size) * 2 * size, max(2 * size, _CHUNK)
+        pieces = [(start, min(start + step, full), size) for start in range(0, full, step)]
+        for start, stop, second in [*pieces, (full, n, n - full - size)]:
             # Full pairs of blocks come first, then the last pair, whose second block may be short or missing.
             if stop > start and second > 0:
-                _merge(items[start:stop].reshape(-1, size + second), gaps[start:stop].reshape(-1, size + second), size)
+                shape = (-1, size + second)
+                _merge(items[start:stop].reshape(shape), gaps[start:stop].reshape(shape), size, start)
         size *= 2
     return items
 
 
-def _inserted(code: Integers) -> tuple[Integers, Integers]:
-    """Return the items in the final order of each block of `_WIDTH` items, and their gaps: one insertion at a time."""
+def _inserted(code: Integers, start: int) -> tuple[Integers, Integers]:
+    """Return the items from `start` on in the final order of each block of `_WIDTH` items, and their gaps."""
     n, width = code.size, _WIDTH
-    items = np.arange(-(-n // width) * width)
+    items = np.arange(start, start - (-n // width) * width)
     # The places of a block's items, one in each row, in the list that ends with the block.
     places = np.append(items[:n] - code, items[n:]).astype(np.int32).reshape(-1, width).T.copy()
     for last in range(1, width):
@@ -78,20 +84,25 @@ def _inserted(code: Integers) -> tuple[Integers, Integers]:
     return (keys % width + starts).ravel()[:n], (keys // width - np.arange(width)).ravel()[:n]
 
 
-def _merge(items: Integers, gaps: Integers, size: int) -> None:
-    """Merge the first `size` columns of each row with the rest, in place.
+def _merge(items: Integers, gaps: Integers, size: int, start: int) -> None:
+    """Merge the first `size` columns of each row with the rest, in place; `start` items come before the first row.
 
     The j-th item of the first block stands at place gap + j before the second block comes. An item of the second
-    block with gap h precedes the place h.
+    block with gap h precedes the place h. So only the last items of the first block and the first of the second mix.
     """
     rows, width = items.shape
-    keys = np.hstack([gaps[:, size:], gaps[:, :size] + np.arange(size)])
-    moved = np.hstack([items[:, size:], items[:, :size]])
+    before = start + size + width * np.arange(rows)[:, None]
+    second = int(np.count_nonzero(gaps[:, size:] < before, axis=1).max())
+    first = min(size, int((before - gaps[:, size : size + 1]).max()))
+    gaps[:, size + second :] -= size
+    mixed, width = slice(size - first, size + second), first + second
+    keys = np.hstack([gaps[:, size : mixed.stop], gaps[:, mixed.start : size] + np.arange(mixed.start, size)])
+    moved = np.hstack([items[:, size : mixed.stop], items[:, mixed.start : size]])
     order = np.argsort(keys, axis=1, kind="stable")  # merges sorted runs
-    first = order >= width - size
+    earlier = order >= second
     order += width * np.arange(rows)[:, None]
-    items[:] = moved.ravel()[order]
-    gaps[:] = keys.ravel()[order] - np.cumsum(first, axis=1) + first
+    items[:, mixed] = moved.take(order)
+    gaps[:, mixed] = keys.take(order) - np.cumsum(earlier, axis=1) + earlier - mixed.start
 
 
 @cache

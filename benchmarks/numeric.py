@@ -1,6 +1,8 @@
 """Numbers: a square wave of 10^6 people from randomizing to quantiles, and errors by number of levels.
 
-python benchmarks/numeric.py [--people 1000000]
+OPENBLAS_THREAD_TIMEOUT=4 python benchmarks/numeric.py [--people 1000000]
+
+The variable is what the program sets: on a busy machine, threads that wait actively take ten times as long.
 """
 
 from __future__ import annotations

@@ -61,6 +61,7 @@ def test_enumeration_lies_between_the_ends(seed: int) -> None:
     assert lower <= worst + 1e-13
     assert worst <= upper + 1e-13
     assert blanket * (1 - 1e-12) - 1e-14 <= upper <= blanket * 1.02 + 1e-12
+    assert blanket <= float(law._at_once(law.places, epsilon).max()) * (1 + 1e-12) + 1e-14
     counts = witness.others + (0,) * (len(rows) - len(witness.others))
     there = [
         d
@@ -69,6 +70,16 @@ def test_enumeration_lies_between_the_ends(seed: int) -> None:
     ]
     assert lower <= float(there[0]) + 1e-13
     assert sum(counts) == n - 1
+
+
+@pytest.mark.parametrize(("n", "dummies"), [(1, 0), (300, 0), (40, 7)])
+def test_bounds_of_all_pairs_at_once_are_above_the_bounds_of_each(n: int, dummies: int) -> None:
+    matrix = np.random.default_rng(3).dirichlet(np.full(6, 2.0), size=9)
+    law = shuffled(MatrixRandomizer(channel=hs.Channel(matrix=matrix)), n, dummies)
+    for epsilon in (0.0, 0.2, 1.0):
+        each = np.array([law._upper_at(place, epsilon, law.smoothing) for place in law.places])
+        assert (each <= law._at_once(law.places, epsilon) * (1 + 1e-4)).all()
+        assert law.blanket(epsilon) == pytest.approx(each.max(), rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from scipy.special import erfcx
 from hushuffle.curves.base import NEAR, ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import slices
-from hushuffle.curves.laws.kinds import Background, Others, Places, covered_reports, every_place, local, parts
+from hushuffle.curves.laws.kinds import NOISE, Background, Others, Places, covered_reports, every_place, local, parts
 from hushuffle.curves.laws.kinds import gain as gain_of
 from hushuffle.curves.laws.pooled import Pooled
 from hushuffle.curves.pairs.exact_loss import exact_pairs
@@ -327,20 +327,42 @@ class FiniteDivergence(ReportCurve):
         return replace(self.near(delta, often=True), trials=self.trials or best)
 
     def blanket(self, epsilon: float, goal: float = 0.0, places: Places = ()) -> float:
-        """Return the upper bound on delta from the plain privacy blanket: `places` in this order, `goal` as above."""
+        """Return the upper bound on delta from the plain privacy blanket over all `places`, with a `goal` as above."""
         places = places or self.places
         if len(places) > 1:  # pairs that only rename reports have the same bound
             places = tuple({(i, self.laws[i].renamed[j]): (i, j) for i, j in reversed(places)}.values())[::-1]
         if len(places) == 1:
             return self._upper_at(places[0], epsilon, self.smoothing)
-        best = goal
-        bounds = ((self._upper_at(place, epsilon, _COARSE), place) for place in places)
-        for estimate, place in bounds if goal else sorted(bounds, key=lambda item: -item[0]):
-            if estimate > best:
-                best = max(best, min(estimate, self._upper_at(place, epsilon, self.smoothing)))
-            if best > goal > 0:
-                return math.inf
-        return best
+        best, most = goal, self._at_once(places, epsilon)
+        for place in np.argsort(-most, kind="stable").tolist():
+            if most[place] <= best or best > goal > 0:
+                break
+            if (estimate := min(float(most[place]), self._upper_at(places[place], epsilon, _COARSE))) > best:
+                best = max(best, min(estimate, self._upper_at(places[place], epsilon, self.smoothing)))
+        return math.inf if best > goal > 0 else best
+
+    def _at_once(self, places: Places, epsilon: float) -> Floats:
+        """Return an upper bound on `_upper_at` for each place, from [x]_+ <= e**(t x - 1)/t, valid for any t > 0."""
+        bounds, mean = [], float(self._typical[0][0])
+        for part, near, far in parts(self.laws, places):
+            mass = self.covered * self.laws[part[0][0]].blanket
+            inside = mass >= FAINT
+            value, size = gain_of(near, far, epsilon)
+            value = value + NOISE * size
+            with np.errstate(all="ignore"):  # a bound that is not finite is replaced at the end
+                scores = value[:, inside] / mass[inside]
+                drift, square = mean * (scores @ mass[inside]), mean * (scores**2 @ mass[inside])
+                tilt = (np.sqrt(drift**2 + 4 * square) - drift) / (2 * square)  # the best for sums of normal scores
+                steep = tilt[:, None] * scores
+                logs = np.log1p(np.maximum(np.expm1(steep) @ mass[inside], -0.5))
+                logs += NOISE * (mass.size + steep.max(axis=1, initial=0.0))
+                hidden = sum(
+                    weight * np.exp(count * logs - 1)
+                    for count, weight in zip(self.counts.tolist(), self.weights.tolist(), strict=True)
+                )
+                certain = np.maximum(value[:, ~inside], 0.0).sum(axis=1) + self.missing
+                bounds.append((hidden / tilt + certain) * (1 + 1e-9) + 1e-300)
+        return np.asarray(np.nan_to_num(np.concatenate(bounds), nan=math.inf, posinf=math.inf))
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         place, c = self._best(self.trials or self._promising(epsilon), epsilon)

@@ -136,7 +136,8 @@ class Pool:
         """Return upper bounds on E [sum of N scores]_+, divided by N, for each bin; N reports are outside the pool."""
         mass, part = sum(share, Fraction(0)), self.portion
         gain, odds = gains(*self.pair, growth), ball(part * (1 - mass) / (1 - part * mass))
-        kinds = {_signature(self.pair, law, share): law for law in self.kinds}
+        # Distributions with the same key are equivalent with respect to the pair and the pool.
+        kinds = {frozenset(Counter(zip(*self.pair, share, law, strict=True)).items()): law for law in self.kinds}
         groups = [_scores(gain, share, self.pair, law) for law in kinds.values()]
         if self.dummies:
             groups.append(_scores([odds * g for g in gain], [part * each for each in share], self.pair, self.dummy))
@@ -248,11 +249,6 @@ def _each(value: Any, exponents: Sequence[int]) -> list[Any]:
     for before, after in pairwise(ascending):
         powers[after] = powers[before] * value ** (after - before)
     return [powers[exponent] for exponent in exponents]
-
-
-def _signature(pair: tuple[Law, Law], law: Law, share: Law) -> frozenset[Any]:
-    """Return a key that is equal for distributions that are equivalent with respect to the pair and the pool."""
-    return frozenset(Counter(zip(*pair, share, law, strict=True)).items())
 
 
 def _scores(gain: Sequence[Any], share: Law, pair: tuple[Law, Law], law: Law) -> tuple[Scores, Any]:

@@ -145,7 +145,9 @@ def _add(
                 _checks.reject("sigma", "smaller, so that some messages carry data", traffic.sigma, hint)
             releases.append(replace(stage.release, name=stage.numbered(stage.release.name, number), start=nodes))
         following = sizes[number - 1 if last else number]
-        back = None if last or not stage.repeats else _back(sends[0], following, active)
+        back = None if last or not stage.repeats else active * following
+        if back is not None and sends[0].scramblers:  # each forwards what returns to people, not each node
+            back = following + active * sends[0].scramblers
         sent = active if back is None and stage.discards else back
         towards = following if stage.repeats else 1
         clusters += [*sends, Cluster(name=nodes, sources=stage.targets, targets=towards, messages=sent)]
@@ -156,8 +158,3 @@ def _add(
             edges += [
                 Edge(start=nodes, end=stage.numbered(name, number + 1), carries=stage.carries) for name in stage.sends
             ]
-
-
-def _back(send: Cluster, people: int, nodes: int) -> int:
-    """Return the messages that return contents to people: each scrambler forwards them; without, each node sends."""
-    return people + nodes * send.scramblers if send.scramblers else nodes * people

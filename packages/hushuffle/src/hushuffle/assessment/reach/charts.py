@@ -36,7 +36,8 @@ def charts(
         figures = []
         for done, other in enumerate(other_noises):
             progress(done / steps)
-            figures.append(central(other) if other.p == design.p else _visible(other))
+            narrow = other.p == design.p or design.hashes > 1
+            figures.append(central(other) if narrow else other.curve.within(other.delta, VISIBLE))
         return _noise_chart(noises, figures, design)
 
     topic = "The chart of privacy against the flip probability"
@@ -48,11 +49,6 @@ def charts(
         lambda: _size_charts(audiences, design, sizes, lambda done: progress((len(noises) + 2 * done) / steps)),
     )
     return (*(() if privacy is None else (privacy,)), here, *(others or ()))
-
-
-def _visible(design: Design) -> Bound:
-    """Return `central`, if one column changes with a bracket that is wider by the tolerance of charts."""
-    return central(design) if design.hashes > 1 else design.curve.within(design.delta, VISIBLE)
 
 
 def _size_charts(

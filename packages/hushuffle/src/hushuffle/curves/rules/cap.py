@@ -127,7 +127,8 @@ class Capped(PrivacyCurve):
         value, witness = self.uncapped.lower(epsilon)
         if epsilon >= self.pure:
             return 0.0, witness
-        return max(value - self._changed(epsilon), 0.0), witness
+        # The capped and the uncapped scrambler agree until an uncapped dummy falls on a full target.
+        return max(value - min(1.0, self._binding) * (1 + math.exp(min(epsilon, 700.0))), 0.0), witness
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         """Datasets without the cap; the error bounds of their probabilities cover what the cap can change."""
@@ -142,14 +143,6 @@ class Capped(PrivacyCurve):
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
         del often
         return replace(self, uncapped=self.uncapped.near(delta))
-
-    def _changed(self, epsilon: float) -> float:
-        """The largest change of the divergence that the cap causes, rounded up.
-
-        It is (1 + e**epsilon) times the largest probability that the capped and the uncapped scrambler differ. They
-        agree until an uncapped dummy falls on a full target.
-        """
-        return min(1.0, self._binding) * (1 + math.exp(min(epsilon, 700.0)))
 
     @cached_property
     def _binding(self) -> float:

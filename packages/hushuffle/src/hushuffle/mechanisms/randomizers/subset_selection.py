@@ -285,7 +285,8 @@ class Sets(ReportLaw):
         """Return the only class of pairs of values; a report's class states which of three values its set contains."""
         held = min(self.k, 3)
         classes = [has for has in product((True, False), repeat=held) if 0 <= self.w - sum(has) <= self.k - held]
-        share = [self._share(self.k - held, self.w - sum(has)) for has in classes]
+        given = math.comb(self.k - 1, self.w - 1)  # number of sets with a given value
+        share = [Fraction(math.comb(self.k - held, self.w - sum(has)), given) for has in classes]
         rows = [
             [part * (self.own if has[value] else self.beside) for part, has in zip(share, classes, strict=True)]
             for value in range(held)
@@ -353,10 +354,6 @@ class Sets(ReportLaw):
         for i in range(shorter):
             chance *= Decimal(top - longer - i) / Decimal(top - i)
         return chance
-
-    def _share(self, others: int, chosen: int) -> Fraction:
-        """Return C(others, chosen)/C(k - 1, w - 1): a number of sets relative to that of sets with a given value."""
-        return Fraction(math.comb(others, chosen) if chosen >= 0 else 0, math.comb(self.k - 1, self.w - 1))
 
 
 def _variance(k: int, w: int, growth: float) -> float:

@@ -290,7 +290,7 @@ def vulnerability_within(protocol: Protocol, *, adversary: Guesser, tolerance: f
     if direct or protocol.reveals is not Reveals.MULTISET:
         return vulnerability(protocol, adversary=adversary)
     lie, theta = float(background.law.lie), float(background.law.theta)
-    lower = upper = _nobody(background)
+    lower = upper = shuffle_rate(background.others + 1, background.law.k, tolerance=COARSE)  # if no value is known
     if not nobody:
         # The worst case is not below the average over what the known people hold.
         lower, upper = max(many.one_count(background, 0), lower), _upper(background)
@@ -303,11 +303,6 @@ def vulnerability_within(protocol: Protocol, *, adversary: Guesser, tolerance: f
         unit="probability",
         sources=(QIF.at("Proposition 21"),) if nobody else (QIF.at("section V"), BLANKET),
     )
-
-
-def _nobody(background: Knowledge) -> float:
-    """Return the rate of an adversary who knows no values, within a relative error of `COARSE`."""
-    return shuffle_rate(background.others + 1, background.law.k, tolerance=COARSE)
 
 
 def _upper(background: Knowledge) -> float:

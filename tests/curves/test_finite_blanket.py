@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.laws import finite_blanket
+from hushuffle.curves.laws import plain_blanket
 from hushuffle.curves.laws.blanket_bound import BlanketBound
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.local import FiniteLocal
@@ -61,7 +61,7 @@ def test_enumeration_lies_between_the_ends(seed: int) -> None:
     assert lower <= worst + 1e-13
     assert worst <= upper + 1e-13
     assert blanket * (1 - 1e-12) - 1e-14 <= upper <= blanket * 1.02 + 1e-12
-    assert blanket <= float(law._at_once(law.places, epsilon).max()) * (1 + 1e-12) + 1e-14
+    assert blanket <= float(law.plain._at_once(law.places, epsilon).max()) * (1 + 1e-12) + 1e-14
     counts = witness.others + (0,) * (len(rows) - len(witness.others))
     there = [
         d
@@ -77,8 +77,8 @@ def test_bounds_of_all_pairs_at_once_are_above_the_bounds_of_each(n: int, dummie
     matrix = np.random.default_rng(3).dirichlet(np.full(6, 2.0), size=9)
     law = shuffled(MatrixRandomizer(channel=hs.Channel(matrix=matrix)), n, dummies)
     for epsilon in (0.0, 0.2, 1.0):
-        each = np.array([law._upper_at(place, epsilon, law.smoothing) for place in law.places])
-        assert (each <= law._at_once(law.places, epsilon) * (1 + 1e-4)).all()
+        each = np.array([law.plain.at(place, epsilon, law.smoothing) for place in law.places])
+        assert (each <= law.plain._at_once(law.places, epsilon) * (1 + 1e-4)).all()
         assert law.blanket(epsilon) == pytest.approx(each.max(), rel=1e-9)
 
 
@@ -211,7 +211,7 @@ def test_pairs_that_only_rename_reports_have_one_blanket_bound() -> None:
     curve = shuffled(hs.SquareWave(bins=8, epsilon=2.0), 5000)
     (law,) = curve.laws
     assert len(set(law.renamed)) < len(law.pairs)
-    each = [curve._upper_at(place, 0.1, curve.smoothing) for place in curve.places]
+    each = [curve.plain.at(place, 0.1, curve.smoothing) for place in curve.places]
     for place, first in enumerate(law.renamed):
         assert each[place] == pytest.approx(each[first], rel=1e-12)
     assert curve.blanket(0.1) == pytest.approx(max(each), rel=1e-12)
@@ -290,7 +290,7 @@ def test_what_is_counted_in_full_only_raises_the_upper_end(monkeypatch: pytest.M
     law = FiniteDivergence.of(Release.of(protocol))
     ends = []
     for faint in (1e-270, 1e-10, 1.0):
-        monkeypatch.setattr(finite_blanket, "FAINT", faint)
+        monkeypatch.setattr(plain_blanket, "FAINT", faint)
         ends.append([law.upper(epsilon) for epsilon in (0.0, 1.0, 20.0)])
     for finer, coarser in pairwise(ends):
         assert all(a <= b * (1 + 1e-12) for a, b in zip(finer, coarser, strict=True))

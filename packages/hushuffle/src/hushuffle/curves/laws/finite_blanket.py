@@ -24,7 +24,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -33,15 +32,16 @@ from scipy.special import erfcx
 from hushuffle.curves.base import NEAR, ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import slices
-from hushuffle.curves.laws.kinds import NOISE, Background, Others, Places, covered_reports, every_place, local, parts
+from hushuffle.curves.laws.kinds import Background, Others, Place, Places, covered_reports, every_place, largest, parts
 from hushuffle.curves.laws.kinds import gain as gain_of
+from hushuffle.curves.laws.plain_blanket import COARSE, PlainBlanket
 from hushuffle.curves.laws.pooled import Pooled
 from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
-from hushuffle.numerics.binomial import EPS, Floats, beside_traces
-from hushuffle.numerics.score_sums import FAINT, ReportScores, positive_part
+from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.score_sums import FAINT, ReportScores
 from hushuffle.numerics.score_tests import OtherReports, advantage, saddle_point
 
 if TYPE_CHECKING:
@@ -53,11 +53,10 @@ _BOTH: Final = 0.05
 _POOLED: Final = 0.2
 """See `FiniteDivergence._lead`: up to `_BOTH`, the blanket's bound is evaluated before the pool's."""
 
-_COARSE: Final = 0.12
 _NEAR: Final = 0.03
 _FINE: Final = 0.005
 _FINEST: Final = 0.0005
-"""Smoothing in standard deviations of the sum: to rank pairs, for searches, and for bounds (1e-5 of epsilon, 1e-7)."""
+"""Smoothing in standard deviations of the sum: for searches, and for bounds (1e-5 of epsilon, 1e-7)."""
 
 _LARGE: Final = 500.0
 """Smallest expected number of reports that are not neutral for which the finest smoothing takes little time."""
@@ -83,12 +82,6 @@ _STEPS: Final = 12
 _NEWTON: Final = 1e-6
 """Relative length of a Newton step that is the last: the error is then about its square."""
 
-_LONELY: Final = 1e-12
-"""Expected number of reports in the blanket below which the bound of one unshuffled report is used."""
-
-Place = tuple[int, int]
-"""Index of a pair of values of the target: index in `laws`, and index in the `pairs` of that entry."""
-
 Trial = tuple[Place, Background]
 """A pair of neighbouring datasets: the target's pair of values, and the other people's values as matrix rows."""
 
@@ -97,9 +90,7 @@ Trial = tuple[Place, Background]
 class FiniteDivergence(ReportCurve):
     """Privacy curve of the target's report, shuffled among the reports of `others` and `dummies` blanket reports.
 
-    N is the number of reports among which the target's report hides, including this report. `weights[j]` is
-    P(N = `counts[j]`) / `counts[j]`, shape (J,), and `missing` is the probability that N is not in `counts`. Each of
-    the N reports is from the blanket with probability `covered`. `places` are the target's pairs of values examined.
+    `places` are the target's pairs of values examined. Upper bounds are from the `plain` blanket and the `pool`.
     `trials` are the datasets that a lower bound evaluates; if empty, they are searched at every epsilon. `level` is the
     delta for which pools of common reports are chosen (None: searched). `sliced`: whether upper bounds also use pools
     in sequence, see the module `slices`. `smoothing` of sums is in standard deviations.
@@ -108,10 +99,7 @@ class FiniteDivergence(ReportCurve):
     laws: tuple[ValueLaws, ...]
     others: Others
     dummies: int
-    counts: Floats
-    weights: Floats
-    missing: float
-    covered: float
+    plain: PlainBlanket
     places: tuple[Place, ...]
     pool: Pooled
     trials: tuple[Trial, ...] = ()
@@ -153,7 +141,7 @@ class FiniteDivergence(ReportCurve):
         local_epsilon: float,
         law: tuple[Floats, Floats, float, float],
     ) -> FiniteDivergence:
-        """Return a target's privacy curve among `others`; `law` lists `counts`, `weights`, `missing`, `covered`."""
+        """Return a target's privacy curve among `others`; `law` has the last four of `PlainBlanket`."""
         counts, weights, missing, covered = law
         (a, b), first = laws[0].pairs[0], laws[0]
         differ = first.rows[a] != first.rows[b]
@@ -163,10 +151,7 @@ class FiniteDivergence(ReportCurve):
             local_epsilon=local_epsilon,
             others=others,
             dummies=dummies,
-            counts=counts,
-            weights=weights,
-            missing=missing,
-            covered=covered,
+            plain=PlainBlanket(laws=laws, counts=counts, weights=weights, missing=missing, covered=covered),
             pool=Pooled.of(laws, others, dummies),
             sliced=others.people * laws[0].weight + dummies < slices.ROOM,
             places=every_place(laws),
@@ -208,7 +193,7 @@ class FiniteDivergence(ReportCurve):
             return 0.0
         places = self._likeliest(self._estimated(epsilon)) if len(self.places) > 1 else self.places
         if not self.pool.usable():
-            return self.blanket(epsilon, goal, places)
+            return self.plain.upper(places, epsilon, self.smoothing, goal)
         value = math.inf
         if self.sliced and self.level is not None:
             value = slices.upper(self.pool, places, epsilon, self.level, goal)
@@ -224,7 +209,7 @@ class FiniteDivergence(ReportCurve):
         lead, single, near = self._lead(places[0], epsilon), len(places) == 1, (self.level or 0.0) / 2
         plain = math.nan
         if lead < (_PLAIN if single else _BOTH):
-            plain = self.blanket(epsilon, goal, places)
+            plain = self.plain.upper(places, epsilon, self.smoothing, goal)
             if plain <= goal or (single and plain >= near):
                 return plain
             # The pool's bound is at least its bound at this pair.
@@ -234,8 +219,8 @@ class FiniteDivergence(ReportCurve):
         if value <= goal or (single and lead > _POOLED and value >= near):
             return value
         # The plain blanket's bound is at least its bound at this pair, at the mean N: skip it if that is not better.
-        if math.isnan(plain) and self._upper_at(places[0], epsilon, self.smoothing, self._typical) < value:
-            plain = self.blanket(epsilon, goal, places)
+        if math.isnan(plain) and self.plain.at(places[0], epsilon, self.smoothing, self.plain.typical) < value:
+            plain = self.plain.upper(places, epsilon, self.smoothing, goal)
         return value if math.isnan(plain) else min(value, plain)
 
     def _lead(self, place: Place, epsilon: float) -> float:
@@ -246,16 +231,8 @@ class FiniteDivergence(ReportCurve):
         """
         if len(self.pool.portions) > 1 or self.others.people * self.laws[0].weight <= slices.ROOM:
             return _POOLED
-        ratio = self._square(place, epsilon) / self.pool.square(place, epsilon, self.level)
+        ratio = self.plain.square(place, epsilon) / self.pool.square(place, epsilon, self.level)
         return (ratio - 1) * -math.log(self.level) if self.level else (_BOTH if ratio >= 1 else 0.0)
-
-    def _square(self, place: Place, epsilon: float) -> float:
-        """Return the mean square of the mean of N scores, at the mean N."""
-        law, mass = self.laws[place[0]], self.covered * self.laws[place[0]].blanket
-        a, b = law.pairs[place[1]]
-        gain, _ = gain_of(law.rows[a], law.rows[b], epsilon)
-        with np.errstate(divide="ignore", over="ignore"):
-            return float((gain[gain != 0] ** 2 / mass[gain != 0]).sum() / self._typical[0][0])
 
     def about(self, delta: float, guess: float, *, relative: float) -> float:
         return self._crossing(delta, guess)[0] or super().about(delta, guess, relative=relative)
@@ -312,57 +289,16 @@ class FiniteDivergence(ReportCurve):
         return super().seen_at(epsilon, delta) if first is None else self._witness(first)
 
     def near(self, delta: float, *, often: bool = False) -> FiniteDivergence:
-        likely = beside_traces(chances := self.weights * self.counts, 1e-9 * delta)
-        return replace(
-            self,
-            level=delta,
-            sliced=self.sliced and not (often and len(self.places) > _SOME),
-            counts=self.counts[likely],
-            weights=self.weights[likely],
-            missing=self.missing + float(chances[~likely].sum()) * (1 + 1e-9),
-        )
+        sliced = self.sliced and not (often and len(self.places) > _SOME)
+        return replace(self, level=delta, sliced=sliced, plain=self.plain.near(delta))
 
     def rough(self, delta: float, place: float | None = None) -> FiniteDivergence:
         best = () if place is None or self.trials else (self._best(self._likely(place), place),)
         return replace(self.near(delta, often=True), trials=self.trials or best)
 
-    def blanket(self, epsilon: float, goal: float = 0.0, places: Places = ()) -> float:
-        """Return the upper bound on delta from the plain privacy blanket over all `places`, with a `goal` as above."""
-        places = places or self.places
-        if len(places) > 1:  # pairs that only rename reports have the same bound
-            places = tuple({(i, self.laws[i].renamed[j]): (i, j) for i, j in reversed(places)}.values())[::-1]
-        if len(places) == 1:
-            return self._upper_at(places[0], epsilon, self.smoothing)
-        best, most = goal, self._at_once(places, epsilon)
-        for place in np.argsort(-most, kind="stable").tolist():
-            if most[place] <= best or best > goal > 0:
-                break
-            if (estimate := min(float(most[place]), self._upper_at(places[place], epsilon, _COARSE))) > best:
-                best = max(best, min(estimate, self._upper_at(places[place], epsilon, self.smoothing)))
-        return math.inf if best > goal > 0 else best
-
-    def _at_once(self, places: Places, epsilon: float) -> Floats:
-        """Return an upper bound on `_upper_at` for each place, from [x]_+ <= e**(t x - 1)/t, valid for any t > 0."""
-        bounds, mean = [], float(self._typical[0][0])
-        for part, near, far in parts(self.laws, places):
-            mass = self.covered * self.laws[part[0][0]].blanket
-            inside = mass >= FAINT
-            value, size = gain_of(near, far, epsilon)
-            value = value + NOISE * size
-            with np.errstate(all="ignore"):  # a bound that is not finite is replaced at the end
-                scores = value[:, inside] / mass[inside]
-                drift, square = mean * (scores @ mass[inside]), mean * (scores**2 @ mass[inside])
-                tilt = (np.sqrt(drift**2 + 4 * square) - drift) / (2 * square)  # the best for sums of normal scores
-                steep = tilt[:, None] * scores
-                logs = np.log1p(np.maximum(np.expm1(steep) @ mass[inside], -0.5))
-                logs += NOISE * (mass.size + steep.max(axis=1, initial=0.0))
-                hidden = sum(
-                    weight * np.exp(count * logs - 1)
-                    for count, weight in zip(self.counts.tolist(), self.weights.tolist(), strict=True)
-                )
-                certain = np.maximum(value[:, ~inside], 0.0).sum(axis=1) + self.missing
-                bounds.append((hidden / tilt + certain) * (1 + 1e-9) + 1e-300)
-        return np.asarray(np.nan_to_num(np.concatenate(bounds), nan=math.inf, posinf=math.inf))
+    def blanket(self, epsilon: float) -> float:
+        """Return the upper bound of the plain privacy blanket alone."""
+        return self.plain.upper(self.places, epsilon, self.smoothing)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         place, c = self._best(self.trials or self._promising(epsilon), epsilon)
@@ -406,16 +342,16 @@ class FiniteDivergence(ReportCurve):
             return trials[0]
         values: list[tuple[float, Trial]] = []
         for trial in trials:
-            values.append((self._lower_at(trial, epsilon, _COARSE), trial))
+            values.append((self._lower_at(trial, epsilon, COARSE), trial))
             least = values[-1][0] / (1 - _CLOSE)
-            if all(least >= self._local(places, epsilon)[0] for places in (trial[:1], self.places)):
+            if all(least >= largest(self.laws, places, epsilon)[0] for places in (trial[:1], self.places)):
                 break
         return max(values, key=lambda item: item[0])[1]
 
     def contenders(self, epsilon: float) -> FiniteDivergence:
         estimated = self._estimated(epsilon)
         promising = self._promising(epsilon, estimated)
-        trials = sorted(promising, key=lambda trial: -self._lower_at(trial, epsilon, _COARSE))
+        trials = sorted(promising, key=lambda trial: -self._lower_at(trial, epsilon, COARSE))
         likely, best = self._likeliest(estimated)[:_SOME], tuple(trials[:2])
         plain = replace(self, places=tuple(dict.fromkeys([*likely, *self.pool.worst])), trials=best, sliced=False)
         sliced = replace(self, places=tuple(dict.fromkeys([*likely, *self.pool.ahead])), trials=best)
@@ -441,34 +377,6 @@ class FiniteDivergence(ReportCurve):
         """Return all pairs of values of the target; pairs that are likely to be worst come first."""
         likely, seen = estimated
         return tuple(dict.fromkeys([*(place for place, _ in (*likely, *seen)), *self.places]))
-
-    @cached_property
-    def _typical(self) -> tuple[Floats, Floats]:
-        """The mean of N in place of `counts`, and its `weights`: for comparison, not for bounds."""
-        chances = self.weights * self.counts
-        mean = float(chances @ self.counts) / max(float(chances.sum()), 1e-300)
-        return np.array([mean]), np.array([float(chances.sum()) / max(mean, 1.0)])
-
-    def _upper_at(
-        self, place: Place, epsilon: float, smoothing: float, numbers: tuple[Floats, Floats] | None = None
-    ) -> float:
-        law, most = self.laws[place[0]], self._local([place], epsilon)[0]
-        a, b = law.pairs[place[1]]
-        gain, size = gain_of(law.rows[a], law.rows[b], epsilon)
-        mass = self.covered * law.blanket
-        # Reports that the blanket hardly ever contains count in full: [s + t]_+ <= [s]_+ + [t]_+.
-        inside = mass >= FAINT
-        if self.covered * float(self.counts.max()) < _LONELY or not bool(inside.any()):
-            return most
-        certain = float(np.maximum(gain + 8 * EPS * size, 0.0)[~inside].sum()) * (1 + 4 * EPS * gain.size)
-        scores = ReportScores.of(gain[inside], size[inside], mass[inside]).merged()
-        hidden = positive_part(scores, *(numbers or (self.counts, self.weights)), smoothing=smoothing)
-        return min(hidden + certain + self.missing, most)
-
-    def _local(self, places: Places, epsilon: float) -> tuple[float, Place]:
-        """Return the largest divergence of one unshuffled report, rounded up, and its pair of values."""
-        each = [(np.minimum(local(near, far, epsilon), 1.0), part) for part, near, far in parts(self.laws, places)]
-        return max(((float(value.max()), part[int(value.argmax())]) for value, part in each), key=itemgetter(0))
 
     def _promising(self, epsilon: float, estimated: tuple[list[Trial], list[Trial]] | None = None) -> tuple[Trial, ...]:
         """Return the trials that are likely to be worst, and those with all others at the worst pair's own values."""
@@ -511,7 +419,7 @@ class FiniteDivergence(ReportCurve):
         cases = zip(self.laws, self._means, strict=True)
         if all(bool((law.rows.max(axis=0) <= price * means.min(axis=0)).all()) for law, means in cases):
             return []
-        most, place = self._local(self.places, epsilon)
+        most, place = largest(self.laws, self.places, epsilon)
         law = self.laws[place[0]]
         a, b = law.pairs[place[1]]
         gain, _ = gain_of(law.rows[a], law.rows[b], epsilon)

@@ -125,8 +125,10 @@ _DATASETS: Final = 4096
 _BIN: Final = 1e-3
 """Width of a bin of the number of reports, relative to the mean number."""
 
-Places = Sequence[tuple[int, int]]
-"""Pairs of values: for each, an index in a tuple of `ValueLaws`, and an index in the `pairs` of that entry."""
+Place = tuple[int, int]
+"""A pair of values: an index in a tuple of `ValueLaws`, and an index in the `pairs` of that entry."""
+
+Places = Sequence[Place]
 
 Background = tuple[int, ...]
 """Values of the other people: for each group, the matrix row of the value that all its people have."""
@@ -225,6 +227,12 @@ def parts(laws: tuple[ValueLaws, ...], places: Places) -> Iterator[tuple[Places,
             part = alike[start : start + 4096]
             near, far = laws[i].rows[np.array([laws[i].pairs[j] for _, j in part]).T]
             yield part, near, far
+
+
+def largest(laws: tuple[ValueLaws, ...], places: Places, epsilon: float) -> tuple[float, Place]:
+    """Return the largest divergence of one unshuffled report, rounded up, and its pair of values."""
+    each = [(np.minimum(local(near, far, epsilon), 1.0), part) for part, near, far in parts(laws, places)]
+    return max(((float(value.max()), part[int(value.argmax())]) for value, part in each), key=itemgetter(0))
 
 
 def covered_reports(groups: tuple[tuple[int, float], ...], dummies: int) -> tuple[Floats, Floats, float]:

@@ -227,7 +227,7 @@ def _seen(curve: FiniteDivergence) -> float:
         first, second = (law.rows[[pair[side] for pair in law.pairs]] for side in (0, 1))
         least = np.where(law.blanket > 0, law.blanket, 1e-300)
         scores.append(float(((first - second) ** 2 @ (1 / least)).max()))
-    return max(scores) / float(curve.counts.mean())
+    return max(scores) / float(curve.plain.counts.mean())
 
 
 def _fewer(counts: Floats, weights: Floats, missing: float) -> tuple[Floats, Floats, float]:

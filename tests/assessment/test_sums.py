@@ -45,7 +45,7 @@ def test_the_first_page_says_what_the_claim_rests_on_and_what_happens_otherwise(
     protocol = parse_sum((EXAMPLES / "sum.toml").read_text(encoding="utf-8")).build(20_000)
     page = report.statement
     assert page is not None
-    assert "with epsilon = 1.0000 and delta = 1e-09" in page.claim
+    assert "with epsilon = 1.000 and delta = 1e-09" in page.claim
     assert "if 16,000 people answer and are honest" in page.claim
     assert "One row of data" not in page.unit
     assert {row.key for row in page.assumptions} >= {"participation", "honest", "shuffler", "withheld"}

@@ -91,7 +91,7 @@ def _edge(
         root, error = _predicted(points, _depth(level), side, slope)
         near = error <= relative * root / 4
         if side < 0 and (near or ends[1] <= least):
-            return max(root, least) if near else least
+            return min(max(root, least), high) if near else least
         if ends[1] - ends[0] <= relative * ends[1]:
             break
         if near and abs(ends[side] - root) <= 2 * relative * root:

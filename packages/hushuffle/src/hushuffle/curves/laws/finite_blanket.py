@@ -476,7 +476,7 @@ def _estimates(rows: list[tuple[float, Trial, Floats, Floats]], count: int) -> F
         scores = np.where(means > 0, gains / np.where(means > 0, means, 1.0), 0.0)
         spread = np.sqrt(count * (means * scores**2).sum(axis=1))
         best = np.full(len(rows), np.inf)
-        for tilts in np.array_split(_TILTS, -(-_TILTS.size * scores.size // _CELLS)):
+        for tilts in np.array_split(_TILTS, min(_TILTS.size, -(-_TILTS.size * scores.size // _CELLS))):
             t = tilts[:, None] / spread
             grown = np.expm1(np.minimum(t[..., None] * scores, 600.0))
             excess = np.maximum((means * grown).sum(axis=2), 1e-9 - 1)

@@ -351,6 +351,14 @@ def test_several_figures_name_a_wrong_argument(wrong: dict[str, Any], message: s
         hs.dp.epsilons(hs.dp.per_person(survey(3, 1.0, 10), reports=2), delta=1e-6, people=[10])
 
 
+def test_a_small_crowd_after_a_large_one_has_its_own_bound() -> None:
+    """Pools in sequence are of use in the small crowds alone."""
+    hidden = hs.Scrambler(dummies=7)
+    few = hs.Protocol(randomizer=hs.HadamardResponse(k=5, epsilon=3.7), shuffler=hidden, n=415)
+    _, figure = hs.dp.epsilons(few, delta=2e-5, people=[20_000, 415]).upper
+    assert figure == pytest.approx(hs.dp.epsilon(few, delta=2e-5).upper, rel=2e-8)
+
+
 @pytest.mark.parametrize("tolerance", [-0.1, 0.21, math.nan])
 def test_a_tolerance_outside_its_limits_is_refused(tolerance: float) -> None:
     with pytest.raises(InvalidInputError, match="tolerance"):

@@ -107,7 +107,7 @@ class PrivacyCurve(ABC):
         lower, witness, subset, slope = self.lowest(delta, relative, start)
         upper = _upper_end(self, subset, delta, lower * (1.0 if start is None else start.gap), relative, slope)
         if start is not None and 0 < lower <= upper <= LARGEST:
-            start.few, start.gap = subset, upper / lower
+            start.gap = upper / lower
         return bracket(lower, upper, unit="nats", sources=self.sources, witness=witness)
 
     def lowest(
@@ -117,7 +117,7 @@ class PrivacyCurve(ABC):
         subset, place, slope = self, (start and start.guess) or self.guess(), 0.0
         if type(self).place is not PrivacyCurve.place or type(self).contenders is not PrivacyCurve.contenders:
             place, slope = self.place(delta, place)
-            subset = self.resumed(start.few, place) if start and start.few else self.contenders(place)
+            subset = self.contenders(place)
         guess = place * (1 - CLOSER * relative)
         return *_lower_end(subset, delta, guess, relative=relative, slope=slope), subset, slope
 
@@ -237,10 +237,6 @@ class PrivacyCurve(ABC):
         """Return a faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
         return self
 
-    def resumed(self, few: PrivacyCurve, epsilon: float) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
-        """Return `contenders(epsilon)`, which may use those of a similar search, `few`."""
-        return self.contenders(epsilon)
-
     def covers(self, law: PrivacyCurve) -> bool:
         """Return whether this curve of the worst datasets of `law` has its datasets all, so that `upper` is a bound."""
         return self is law
@@ -281,13 +277,12 @@ class UpperCurve(PrivacyCurve):
 
 @dataclass(kw_only=True)
 class Start:
-    """Where a search starts after similar ones: at `guess`, with the worst datasets and the ratio of the ends before.
+    """Where a search starts after similar ones: at `guess`, and with the ratio `gap` of the ends before.
 
     A guess of 0 is none. `typical` is a rough approximation of epsilon; `ratio` is epsilon divided by it in the last
     search, or 0.
     """
 
-    few: PrivacyCurve | None = None
     gap: float = 1.0
     ratio: float = 0.0
     typical: float = 1.0

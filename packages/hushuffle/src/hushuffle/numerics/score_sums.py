@@ -70,7 +70,7 @@ _COARSE: Final = 0.015
 """With smoothing of at least this, results serve only to rank alternatives."""
 
 _DEEP: Final = 40.0
-"""Number of standard deviations (tilt times spread) beyond which divergences are below e**-450."""
+"""Number of standard deviations (tilt times spread) beyond which divergences are below e**-800."""
 
 FAINT: Final = 1e-270
 """Reports with a smaller probability are left out: a score divided by it exceeds the range of floats."""

@@ -245,7 +245,7 @@ class FiniteDivergence(ReportCurve):
         """Return `place` from saddle-point approximations for the likeliest trial; zeros if they fail."""
         point, (trial, *more), wanted, before = guess, self._likely(guess), math.sqrt(-math.log(delta)), 0.0
         for _ in range(0 if more else _STEPS):
-            scores, crowd, target = self._tested(trial, point)
+            scores, crowd, target, _ = self._tested(trial, point)
             with suppress(ArithmeticError, ValueError):
                 value, rise = saddle_point(scores, crowd, target, point, self.smoothing)
                 depth = math.sqrt(-math.log(value))
@@ -360,11 +360,6 @@ class FiniteDivergence(ReportCurve):
             return plain
         return replace(sliced, places=tuple(dict.fromkeys([*likely[:1], *self.pool.ahead])))
 
-    def resumed(self, few: PrivacyCurve, epsilon: float) -> PrivacyCurve:
-        if isinstance(few, FiniteDivergence) and self._likely(epsilon) == [*few.trials[:1]]:
-            return replace(self, places=few.places, trials=few.trials[:1], sliced=self.sliced and few.sliced)
-        return self.contenders(epsilon)
-
     def covers(self, law: PrivacyCurve) -> bool:
         return isinstance(law, FiniteDivergence) and {*law.places} <= {*self.places}
 
@@ -443,6 +438,15 @@ class FiniteDivergence(ReportCurve):
         return mean
 
     def _lower_at(self, trial: Trial, epsilon: float, smoothing: float) -> float:
+        scores, crowd, target, certain = self._tested(trial, epsilon)
+        hidden = advantage(scores, crowd, target, math.exp(epsilon), smoothing=smoothing)
+        return min(max(hidden, 0.0) + certain, 1.0)
+
+    def _tested(self, trial: Trial, epsilon: float) -> tuple[ReportScores, OtherReports, tuple[Floats, Floats], float]:
+        """Return the scores of a trial, the distributions of the other reports and of the target's, and the rest.
+
+        The rest is a lower bound on what reports contribute that the others hardly ever send.
+        """
         law, held = self.laws[trial[0][0]], trial[1]
         mean = self._crowd_law(law, held)
         inside, (a, b) = mean >= FAINT, law.pairs[trial[0][1]]
@@ -450,20 +454,10 @@ class FiniteDivergence(ReportCurve):
         # The test accepts if such a report occurs; `seen` bounds how often another person or a dummy sends it.
         seen = np.exp(epsilon) * self._crowd * mean
         certain = float(np.maximum(gain - 8 * EPS * size - seen, 0.0)[~inside].sum()) * (1 - 4 * EPS * gain.size)
-        scores, crowd, target = self._tested(trial, epsilon)
-        hidden = advantage(scores, crowd, target, math.exp(epsilon), smoothing=smoothing)
-        return min(max(hidden, 0.0) + certain, 1.0)
-
-    def _tested(self, trial: Trial, epsilon: float) -> tuple[ReportScores, OtherReports, tuple[Floats, Floats]]:
-        """Return the scores of a trial, and the distributions of the other reports and of the target's report."""
-        law, held = self.laws[trial[0][0]], trial[1]
-        mean = self._crowd_law(law, held)
-        inside, (a, b) = mean >= FAINT, law.pairs[trial[0][1]]
-        gain, size = gain_of(law.rows[a], law.rows[b], epsilon)
         counts, masses = zip(*self._reports(law, held), strict=True)
         crowd = OtherReports(counts=counts, masses=np.stack(masses)[:, inside])
         scores = ReportScores.of(gain[inside], size[inside], mean[inside])
-        return scores, crowd, (law.rows[a][inside], law.rows[b][inside])
+        return scores, crowd, (law.rows[a][inside], law.rows[b][inside]), certain
 
 
 def _estimates(rows: list[tuple[float, Trial, Floats, Floats]], count: int) -> Floats:

@@ -112,7 +112,7 @@ def epsilons(
 ) -> Bounds:
     """Return `epsilon` at several deltas, and for several numbers of people, in less time than one by one.
 
-    Each figure is certified like that of `epsilon`. Both may differ by rounding errors of the search (1e-8 of epsilon).
+    Each figure is certified like that of `epsilon`. Both may differ by where a search ends (2e-8 of epsilon).
 
     Args:
         protocol: as for `epsilon`; a `Protocol` if `people` is given.
@@ -155,11 +155,14 @@ def epsilons(
 def gathered(figures: Sequence[Bound], shape: tuple[int, ...], unit: str = "nats") -> Bounds:
     """Return `figures` as an array of this shape."""
     lower, upper = (np.array([getattr(each, end) for each in figures]).reshape(shape) for end in ("lower", "upper"))
-    kind: Kind = "bracket" if bool(np.any(lower > 0)) else "upper"
-    if all(each.kind == "exact" for each in figures):
-        kind = "exact"
+    kind: Kind = "exact" if all(each.kind == "exact" for each in figures) else kind_of(lower)
     sources = tuple(dict.fromkeys(source for each in figures for source in each.sources))
     return Bounds(lower=lower, upper=upper, kind=kind, unit=unit, sources=sources)
+
+
+def kind_of(lower: Floats) -> Kind:
+    """Return the kind of certified bounds of which some may be trivial."""
+    return "bracket" if bool(np.any(lower > 0)) else "upper"
 
 
 def _tolerance(given: float) -> float:

@@ -15,8 +15,7 @@ from hushuffle.curves.pairs.evaluated import EvaluatedCurve
 from hushuffle.curves.pairs.known_curve import Ends
 from hushuffle.curves.pairs.renyi import renyi_bounds
 from hushuffle.model import Bound, Bounds, Chart, Citation, Kind, Series, notebook, number
-from hushuffle.numerics.binomial import Floats
-from hushuffle.questions.dp.central import Round, array, gathered
+from hushuffle.questions.dp.central import Round, array, gathered, kind_of
 from hushuffle.questions.dp.composition import Rounds, curve_of
 
 GDP: Final = Citation(
@@ -340,7 +339,9 @@ class PrivacyProfile:
 
     def _read(self, ends: Ends, unit: str, *, sources: tuple[Citation, ...] = ()) -> Bounds:
         lower, upper = ends
-        return Bounds(lower=lower, upper=upper, kind=_kind(lower), unit=unit, sources=(*self._curve.sources, *sources))
+        return Bounds(
+            lower=lower, upper=upper, kind=kind_of(lower), unit=unit, sources=(*self._curve.sources, *sources)
+        )
 
 
 def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) -> PrivacyProfile:
@@ -367,7 +368,3 @@ def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) ->
     if level >= 0.5:
         _checks.reject("least", "in (0, 0.5)", level)
     return PrivacyProfile(curve_of(rounds), points=places, least=level)
-
-
-def _kind(lower: Floats) -> Kind:
-    return "bracket" if bool(np.any(lower > 0)) else "upper"

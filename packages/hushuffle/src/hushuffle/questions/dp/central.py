@@ -110,9 +110,9 @@ def epsilons(
     reports_per_person: int = 1,
     tolerance: float = 0.0,
 ) -> Bounds:
-    """Return `epsilon` at several deltas, and for several numbers of people, in less time than one by one.
+    """Return `epsilon` at several deltas, and for several numbers of people.
 
-    Each figure is certified like that of `epsilon`. Both may differ by where a search ends (2e-8 of epsilon).
+    Each figure is certified like that of `epsilon`. Both may differ by where a search ends (1e-6 of epsilon).
 
     Args:
         protocol: as for `epsilon`; a `Protocol` if `people` is given.
